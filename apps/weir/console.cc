@@ -11,38 +11,6 @@
 namespace weir::app {
 namespace {
 
-std::uint32_t CodePoint(std::string_view sequence) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
-  switch (sequence.size()) {
-    case 1:
-      return byte(0);
-    case 2:
-      return (byte(0) & 0x1fU) << 6U | (byte(1) & 0x3fU);
-    case 3:
-      return (byte(0) & 0x0fU) << 12U | (byte(1) & 0x3fU) << 6U | (byte(2) & 0x3fU);
-    default:
-      return (byte(0) & 0x07U) << 18U | (byte(1) & 0x3fU) << 12U | (byte(2) & 0x3fU) << 6U |
-             (byte(3) & 0x3fU);
-  }
-}
-
-/// What a terminal obeys or a reader does not see: C0, C1, DEL, marks of direction, zero width,
-/// separators of lines, the byte order mark and tags.
-bool IsUnsafe(std::uint32_t code) {
-  constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 9> kRanges = {{{0x00, 0x1f},
-                                                                               {0x7f, 0x9f},
-                                                                               {0xad, 0xad},
-                                                                               {0x61c, 0x61c},
-                                                                               {0x200b, 0x200f},
-                                                                               {0x2028, 0x202e},
-                                                                               {0x2060, 0x206f},
-                                                                               {0xfeff, 0xfeff},
-                                                                               {0xe0000, 0xe007f}}};
-  return std::any_of(kRanges.begin(), kRanges.end(), [code](const auto& range) {
-    return code >= range.first && code <= range.second;
-  });
-}
-
 constexpr std::size_t kCell = 60;
 constexpr std::size_t kSentence = 300;
 
@@ -64,7 +32,7 @@ std::string Shown(std::string_view text, std::size_t columns) {
     std::string piece(sequence);
     if (length == 0) {
       piece = Escape("\\x%02x", static_cast<unsigned char>(sequence.front()));
-    } else if (const std::uint32_t code = CodePoint(sequence); IsUnsafe(code)) {
+    } else if (const std::uint32_t code = CodePointOf(sequence); IsUnseen(code)) {
       piece = code == '\n' ? "\\n" : Escape(code < 0x80 ? "\\x%02x" : "\\u{%x}", code);
     }
     const std::size_t width = length > 1 && piece.size() == length ? 1 : piece.size();

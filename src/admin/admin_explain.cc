@@ -149,7 +149,7 @@ void Answer(const store::FindHeld& find_held, const std::shared_ptr<Asked>& aske
 void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                    const std::shared_ptr<Asked>& asked) {
   const auto set = limiter.policies();
-  const policy::Policy* policy = PoliciesByBucket(*set).Find(asked->subject.bucket);
+  const policy::Policy* policy = PolicyOfBucket(*set, asked->subject.bucket);
   if (policy == nullptr) {
     return asked->reply(http::ErrorResponse(404,
                                             "no current policy has this bucket: its quota came "

@@ -122,12 +122,11 @@ void AnswerKeys(KeyPage& page) {
 /// Looks at every bucket of the page in one go, charging nothing.
 void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& limiter) {
   page->set = limiter.policies();
-  const PoliciesByBucket by_bucket(*page->set);
   const std::size_t count = page->keys.size();
   page->charges.resize(count);
   page->decisions.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const policy::Policy* policy = by_bucket.Find(page->keys[i].key);
+    const policy::Policy* policy = PolicyOfBucket(*page->set, page->keys[i].key);
     // What a quota of another algorithm left there says nothing about this one.
     const bool fits = policy != nullptr && policy->quota() != nullptr &&
                       policy->quota()->algorithm() == page->keys[i].algorithm;

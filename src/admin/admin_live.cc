@@ -48,7 +48,6 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
   const auto n = ParseNumber<std::size_t>(wanted, 1, kMaxTop);
   if (!n) return http::ErrorResponse(400, "n: must be an integer from 1 to 100");
   const auto keys = parts.top.Top(*wanted_kind, *n, SystemClock::Get().Now());
-  const auto names = parts.catalog.ids().Names();
   http::Response response;
   JsonWriter json(response.body);
   json.BeginObject()
@@ -57,8 +56,8 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
       .Key("keys")
       .BeginArray();
   for (const Keys::Key& key : keys) {
-    const std::string_view policy = key.policy < names.size()
-                                        ? std::string_view(names[key.policy].policy)
+    const auto name = parts.catalog.ids().NameOf(key.policy);
+    const std::string_view policy = name ? std::string_view(name->policy)
                                     : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
                                                                         : "override";
     json.BeginObject()

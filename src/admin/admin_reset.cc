@@ -45,8 +45,8 @@ const std::vector<Quota>& OneOfEach() {
   return kQuotas;
 }
 
-void AddBucket(const PoliciesByBucket& by_bucket, std::string bucket, std::vector<Held>& states) {
-  const policy::Policy* policy = by_bucket.Find(bucket);
+void AddBucket(const policy::PolicySet& set, std::string bucket, std::vector<Held>& states) {
+  const policy::Policy* policy = PolicyOfBucket(set, bucket);
   if (policy != nullptr && policy->quota() != nullptr) {
     states.push_back({std::move(bucket), policy->definition.name, *policy->quota()});
     return;
@@ -56,15 +56,14 @@ void AddBucket(const PoliciesByBucket& by_bucket, std::string bucket, std::vecto
 }
 
 /// The bucket of a bare key, and that of a policy for it which is on trial.
-void AddKey(const policy::PolicySet& set, const PoliciesByBucket& by_bucket, std::string_view key,
-            std::vector<Held>& states) {
+void AddKey(const policy::PolicySet& set, std::string_view key, std::vector<Held>& states) {
   std::string bucket;
   policy::AppendBareKey(bucket, key);
   std::string own;
   policy::AppendBucket(own, set.ForKey(key), key);
   const bool same = own == bucket;
-  AddBucket(by_bucket, std::move(bucket), states);
-  if (!same) AddBucket(by_bucket, std::move(own), states);
+  AddBucket(set, std::move(bucket), states);
+  if (!same) AddBucket(set, std::move(own), states);
 }
 
 /// The buckets of all policies that apply to a descriptor, also of those that only look on.
@@ -91,11 +90,10 @@ Result<std::vector<Held>> OfEntries(const policy::PolicySet& set, const Subject&
 Result<std::vector<Held>> StatesOf(const policy::PolicySet& set, const Subject& subject) {
   if (!subject.entries.empty()) return OfEntries(set, subject);
   std::vector<Held> states;
-  const PoliciesByBucket by_bucket(set);
   if (subject.bucket.empty()) {
-    AddKey(set, by_bucket, subject.key, states);
+    AddKey(set, subject.key, states);
   } else {
-    AddBucket(by_bucket, subject.bucket, states);
+    AddBucket(set, subject.bucket, states);
   }
   return states;
 }
@@ -103,9 +101,8 @@ Result<std::vector<Held>> StatesOf(const policy::PolicySet& set, const Subject& 
 /// What a name in the path may mean: a bare key, and a bucket as lists and explanations print it.
 std::vector<Held> StatesOfName(const policy::PolicySet& set, const std::string& name) {
   std::vector<Held> states;
-  const PoliciesByBucket by_bucket(set);
-  AddKey(set, by_bucket, name, states);
-  if (name.find('|') != std::string::npos) AddBucket(by_bucket, name, states);
+  AddKey(set, name, states);
+  if (name.find('|') != std::string::npos) AddBucket(set, name, states);
   return states;
 }
 

@@ -33,22 +33,6 @@ http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth
   return Text(200, away.empty() ? "ready\n" : "ready, degraded: " + away + "\n");
 }
 
-/// The first policies by themselves and the rest added up.
-std::vector<limiter::PolicyCounts> Bounded(std::vector<limiter::PolicyCounts> all) {
-  if (all.size() <= kMaxPolicyLabels) return all;
-  limiter::PolicyCounts other;
-  other.policy = "other";
-  for (std::size_t i = kMaxPolicyLabels; i < all.size(); ++i) {
-    other.allowed += all[i].allowed;
-    other.limited += all[i].limited;
-    other.shadow_limited += all[i].shadow_limited;
-    other.errors += all[i].errors;
-  }
-  all.resize(kMaxPolicyLabels);
-  all.push_back(std::move(other));
-  return all;
-}
-
 void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string_view help,
                   const std::vector<limiter::PolicyCounts>& policies,
                   std::uint64_t limiter::PolicyCounts::*count) {
@@ -101,7 +85,7 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
   out.Counter("weir_unmatched_total",
               "Checks that no policy applied to; they were allowed without a limit.");
   out.Sample(checks.unmatched);
-  const auto policies = Bounded(counters.Policies());
+  const auto policies = counters.Policies(kMaxPolicyLabels);
   using Counts = limiter::PolicyCounts;
   PolicyFamily(out, "weir_policy_allowed_total", "Checks allowed, by policy.", policies,
                &Counts::allowed);

@@ -1,9 +1,7 @@
 #include "admin/subject.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
 
 #include "base/number.h"
 #include "policy/fields.h"
@@ -27,13 +25,11 @@ std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
   return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
 }
 
-using Names = std::set<std::string_view>;
-
 /// "no policy uses domain 'apy'; did you mean 'api'?"
-std::string Unused(std::string what, std::string_view name, const Names& used) {
+std::string Unused(std::string what, std::string_view name,
+                   const std::vector<std::string_view>& used) {
   what.append(" '").append(name).append("'");
-  const std::vector<std::string_view> candidates(used.begin(), used.end());
-  if (const auto nearest = policy::yaml::Nearest(name, candidates)) {
+  if (const auto nearest = policy::yaml::Nearest(name, used)) {
     what.append("; did you mean '").append(*nearest).append("'?");
   }
   return what;
@@ -99,12 +95,9 @@ std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& 
   if (!subject.domain.empty()) return {subject.domain};
   if (Applies(set, set.implied_domain(), descriptor)) return {set.implied_domain()};
   std::vector<std::string> found;
-  for (const policy::Policy& policy : set.policies()) {
-    if (policy.definition.has_match) found.push_back(policy.definition.domain);
+  for (const auto& [domain, names] : set.directory().domains()) {
+    if (Applies(set, domain, descriptor)) found.emplace_back(domain);
   }
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  std::erase_if(found, [&](const std::string& one) { return !Applies(set, one, descriptor); });
   if (found.empty()) found.push_back(set.implied_domain());
   return found;
 }
@@ -121,42 +114,31 @@ Error ManyDomains(const std::vector<std::string>& domains) {
 
 std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
                      policy::Descriptor descriptor) {
-  std::map<std::string_view, Names> entries;  // by domain
-  Names domains;
-  for (const policy::Policy& policy : set.policies()) {
-    const policy::Definition& definition = policy.definition;
-    if (!definition.has_match) continue;
-    domains.insert(definition.domain);
-    Names& used = entries[definition.domain];
-    for (const policy::EntryMatch& match : definition.match) used.insert(match.name);
-  }
+  const auto& domains = set.directory().domains();
   if (domain.empty()) domain = set.implied_domain();
-  const auto found = entries.find(domain);
-  if (found == entries.end()) return Unused("no policy uses domain", domain, domains);
+  const auto found = domains.find(domain);
+  if (found == domains.end()) {
+    std::vector<std::string_view> names;
+    for (const auto& one : domains) names.push_back(one.first);
+    return Unused("no policy uses domain", domain, names);
+  }
   const std::string of = "no policy of domain '" + std::string(found->first) + "' uses the entry";
   for (const policy::Entry& entry : descriptor) {
-    if (!found->second.contains(entry.key)) return Unused(of, entry.key, found->second);
+    const auto& used = found->second;
+    if (!used.contains(entry.key)) return Unused(of, entry.key, {used.begin(), used.end()});
   }
   return {};
 }
 
-PoliciesByBucket::PoliciesByBucket(const policy::PolicySet& set) : set_(set) {
-  for (const policy::Policy& policy : set.policies()) {
-    const std::string_view start = policy.key_parts.front();
-    by_start_.emplace(start.substr(0, start.find('|')), &policy);
-  }
-}
-
-const policy::Policy* PoliciesByBucket::Find(std::string_view bucket) const {
+const policy::Policy* PolicyOfBucket(const policy::PolicySet& set, std::string_view bucket) {
   if (bucket.starts_with(kBareBucket)) {
     const auto key = http::DecodeAnySegment(bucket.substr(kBareBucket.size()));
     if (!key) return nullptr;
-    const policy::Policy& policy = set_.ForKey(*key);
+    const policy::Policy& policy = set.ForKey(*key);
     // One on trial has a bucket of its own (policy::AppendBucket).
-    return policy.definition.shadow ? &set_.default_policy() : &policy;
+    return policy.definition.shadow ? &set.default_policy() : &policy;
   }
-  const auto found = by_start_.find(bucket.substr(0, bucket.find('|')));
-  return found == by_start_.end() ? nullptr : found->second;
+  return set.directory().ByBucket(bucket.substr(0, bucket.find('|')));
 }
 
 }  // namespace weir::admin

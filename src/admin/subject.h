@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,19 +50,8 @@ std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
 /// How the names of buckets of bare keys begin (policy/keys.h).
 inline constexpr std::string_view kBareBucket = "key|";
 
-/// The policies by how their buckets' names begin: `domain/name`.
-///
-/// Thread-safe: immutable. Views of a policy set, which must outlive it.
-class PoliciesByBucket {
- public:
-  explicit PoliciesByBucket(const policy::PolicySet& set);
-
-  /// Null if the bucket is of no policy that is in force.
-  const policy::Policy* Find(std::string_view bucket) const;
-
- private:
-  const policy::PolicySet& set_;
-  std::unordered_map<std::string_view, const policy::Policy*> by_start_;
-};
+/// The policy that a bucket is of, by how its name begins: `domain/name`. Null if it is of none
+/// that is in force.
+const policy::Policy* PolicyOfBucket(const policy::PolicySet& set, std::string_view bucket);
 
 }  // namespace weir::admin

@@ -32,6 +32,19 @@ void AppendEscape(std::string& out, char c) {
   }
 }
 
+void AppendUnit(std::string& out, std::uint32_t unit) {
+  out += "\\u";
+  AppendHex(out, static_cast<unsigned char>(unit >> 8U));
+  AppendHex(out, static_cast<unsigned char>(unit & 0xffU));
+}
+
+/// Beyond ASCII, too, there is what a terminal obeys or what ends or turns a line for its reader.
+void AppendEscape(std::string& out, std::uint32_t code) {
+  if (code < 0x10000) return AppendUnit(out, code);
+  AppendUnit(out, 0xd800 + ((code - 0x10000) >> 10U));
+  AppendUnit(out, 0xdc00 + ((code - 0x10000) & 0x3ffU));
+}
+
 bool NeedsEscape(char c) noexcept {
   return static_cast<std::uint8_t>(c) < 0x20 || c == '"' || c == '\\' || c == '\x7f';
 }
@@ -54,6 +67,14 @@ void AppendJsonString(std::string& out, std::string_view text) {
       out += "\xef\xbf\xbd";
       plain = ++i;
       continue;
+    }
+    if (length > 1) {
+      const std::uint32_t code = CodePointOf(text.substr(i, length));
+      if (IsUnseen(code)) {
+        out.append(text, plain, i - plain);
+        AppendEscape(out, code);
+        plain = i + length;
+      }
     }
     i += length;
   }

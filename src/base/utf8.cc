@@ -1,7 +1,9 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "base/hex.h"
 
@@ -35,6 +37,29 @@ std::size_t Utf8SequenceLength(std::string_view text) noexcept {
   if (point < kSmallest[length] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
     return 0;
   return length;
+}
+
+std::uint32_t CodePointOf(std::string_view sequence) noexcept {
+  constexpr std::array<std::uint8_t, 5> kOfFirst = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  std::uint32_t code = static_cast<std::uint8_t>(sequence[0]) & kOfFirst[sequence.size()];
+  for (const char c : sequence.substr(1))
+    code = code << 6U | (static_cast<std::uint8_t>(c) & 0x3fU);
+  return code;
+}
+
+bool IsUnseen(std::uint32_t code) noexcept {
+  constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 9> kRanges = {{{0x00, 0x1f},
+                                                                               {0x7f, 0x9f},
+                                                                               {0xad, 0xad},
+                                                                               {0x61c, 0x61c},
+                                                                               {0x200b, 0x200f},
+                                                                               {0x2028, 0x202e},
+                                                                               {0x2060, 0x206f},
+                                                                               {0xfeff, 0xfeff},
+                                                                               {0xe0000, 0xe007f}}};
+  return std::any_of(kRanges.begin(), kRanges.end(), [code](const auto& range) {
+    return code >= range.first && code <= range.second;
+  });
 }
 
 bool IsPrintableUtf8(std::string_view text) noexcept {

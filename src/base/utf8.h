@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,13 @@ namespace weir {
 
 /// The length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
 std::size_t Utf8SequenceLength(std::string_view text) noexcept;
+
+/// The code point of one well-formed sequence.
+std::uint32_t CodePointOf(std::string_view sequence) noexcept;
+
+/// What a terminal obeys or a reader does not see: C0, C1, DEL, marks of direction, zero width,
+/// separators of lines, the byte order mark and tags.
+bool IsUnseen(std::uint32_t code) noexcept;
 
 /// True if well-formed UTF-8 without control characters.
 bool IsPrintableUtf8(std::string_view text) noexcept;

@@ -1,5 +1,6 @@
 #include "limiter/counters.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::limiter {
@@ -44,32 +45,41 @@ CheckCounts Counters::Checks() const {
   return sum;
 }
 
-std::vector<PolicyCounts> Counters::Policies() const {
-  std::vector<policy::PolicyIds::Name> names = ids_.Names();
-  std::vector<PolicyCounts> sums(names.size());
+void Counters::AddUp(std::uint32_t id, PolicyCounts& sum) const {
+  std::uint64_t latest = 0;
+  for (const auto& table : tables_) {
+    const CounterTable::Row* row = table->Find(id);
+    if (row == nullptr) continue;
+    const std::uint64_t at = (*row)[CounterTable::kRemainingAt].load(std::memory_order_acquire);
+    if (at > latest) {
+      latest = at;
+      sum.remaining = (*row)[CounterTable::kRemaining].load(std::memory_order_relaxed);
+    }
+    const auto read = [row](CounterTable::Kind kind) {
+      return (*row)[kind].load(std::memory_order_relaxed);
+    };
+    sum.allowed += read(CounterTable::kAllowed);
+    sum.limited += read(CounterTable::kLimited);
+    sum.shadow_limited += read(CounterTable::kShadowLimited);
+    sum.errors += read(CounterTable::kErrors);
+  }
+}
+
+std::vector<PolicyCounts> Counters::Policies(std::size_t most) const {
+  const std::uint32_t count = ids_.size();
+  std::vector<policy::PolicyIds::Name> names = ids_.First(std::min<std::size_t>(most, count));
+  std::vector<PolicyCounts> sums;
+  sums.reserve(names.size() + 1);
   const std::lock_guard lock(mutex_);
   for (std::uint32_t id = 0; id < names.size(); ++id) {
-    PolicyCounts& sum = sums[id];
-    sum.domain = std::move(names[id].domain);
-    sum.policy = std::move(names[id].policy);
-    std::uint64_t latest = 0;
-    for (const auto& table : tables_) {
-      const CounterTable::Row* row = table->Find(id);
-      if (row == nullptr) continue;
-      const std::uint64_t at = (*row)[CounterTable::kRemainingAt].load(std::memory_order_acquire);
-      if (at > latest) {
-        latest = at;
-        sum.remaining = (*row)[CounterTable::kRemaining].load(std::memory_order_relaxed);
-      }
-      const auto read = [row](CounterTable::Kind kind) {
-        return (*row)[kind].load(std::memory_order_relaxed);
-      };
-      sum.allowed += read(CounterTable::kAllowed);
-      sum.limited += read(CounterTable::kLimited);
-      sum.shadow_limited += read(CounterTable::kShadowLimited);
-      sum.errors += read(CounterTable::kErrors);
-    }
+    sums.push_back({std::move(names[id].domain), std::move(names[id].policy)});
+    AddUp(id, sums.back());
   }
+  if (names.size() == count) return sums;
+  // Nobody asks for their names, and there may be many.
+  PolicyCounts& other = sums.emplace_back(PolicyCounts{"", "other"});
+  for (auto id = static_cast<std::uint32_t>(names.size()); id < count; ++id) AddUp(id, other);
+  other.remaining.reset();
   return sums;
 }
 

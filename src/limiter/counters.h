@@ -105,10 +105,13 @@ class Counters {
   std::shared_ptr<CounterTable> Add();
 
   CheckCounts Checks() const;
-  /// Every policy that was ever in force, in the order in which they came.
-  std::vector<PolicyCounts> Policies() const;
+  /// Every policy that was ever in force, in the order in which they came. Of more than `most`, the
+  /// rest is added up in one more, which is called "other".
+  std::vector<PolicyCounts> Policies(std::size_t most = policy::PolicyIds::kMax) const;
 
  private:
+  void AddUp(std::uint32_t id, PolicyCounts& sum) const;
+
   const policy::PolicyIds& ids_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<CounterTable>> tables_;

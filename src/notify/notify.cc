@@ -64,6 +64,10 @@ Status CheckSend(const SendRequest& request) {
     return Invalid("message must not be longer than " + std::to_string(kMaxMessageBytes) +
                    " bytes");
   }
+  // Between the parts of what tells messages apart (event.cc).
+  if (request.message.find('\0') != std::string::npos) {
+    return Invalid("message must not contain zero bytes");
+  }
   if (request.idempotency_key.size() > kMaxIdempotencyKeyBytes) {
     return Invalid("Idempotency-Key must not be longer than " +
                    std::to_string(kMaxIdempotencyKeyBytes) + " bytes");

@@ -26,9 +26,20 @@ std::uint32_t PolicyIds::IdOf(std::string_view domain, std::string_view policy) 
   return id;
 }
 
-std::vector<PolicyIds::Name> PolicyIds::Names() const {
+std::uint32_t PolicyIds::size() const {
   const std::lock_guard lock(mutex_);
-  return names_;
+  return static_cast<std::uint32_t>(names_.size());
+}
+
+std::vector<PolicyIds::Name> PolicyIds::First(std::size_t most) const {
+  const std::lock_guard lock(mutex_);
+  const std::size_t count = std::min(most, names_.size());
+  return {names_.begin(), names_.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+std::optional<PolicyIds::Name> PolicyIds::NameOf(std::uint32_t id) const {
+  const std::lock_guard lock(mutex_);
+  return id < names_.size() ? std::optional(names_[id]) : std::nullopt;
 }
 
 void AppendBucket(std::string& out, const Policy& policy, std::string_view key) {

@@ -331,6 +331,7 @@ Result<std::shared_ptr<const PolicySet>> PolicySet::Compile(std::vector<Definiti
   }
   builder.IndexShapes();
   builder.IndexBuckets();
+  set->directory_.emplace(set->policies_);
   set->file_domain_ = options.file_domain;
   set->implied_domain_ = set->ImpliedWith({});
   return std::shared_ptr<const PolicySet>(std::move(set));

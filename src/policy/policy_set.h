@@ -25,6 +25,7 @@
 #include "policy/chain_tree.h"
 #include "policy/charging.h"
 #include "policy/definition.h"
+#include "policy/directory.h"
 #include "policy/request.h"
 #include "weir/quota.h"
 #include "weir/result.h"
@@ -53,8 +54,12 @@ class PolicyIds {
   };
 
   std::uint32_t IdOf(std::string_view domain, std::string_view policy);
-  /// All names so far; the index is the number.
-  std::vector<Name> Names() const;
+  /// How many numbers there are so far.
+  std::uint32_t size() const;
+  /// The names of the first `most` numbers.
+  std::vector<Name> First(std::size_t most) const;
+  /// Nothing if nobody has this number.
+  std::optional<Name> NameOf(std::uint32_t id) const;
 
  private:
   mutable std::mutex mutex_;
@@ -174,6 +179,8 @@ class PolicySet {
   bool any_unable() const noexcept { return any_unable_; }
   const std::vector<Policy>& policies() const noexcept { return policies_; }
   const Policy& default_policy() const noexcept { return default_; }
+  /// Without the default policy.
+  const Directory& directory() const noexcept { return *directory_; }
 
  private:
   struct Field {
@@ -214,6 +221,7 @@ class PolicySet {
 
   std::vector<Policy> policies_;
   Policy default_;
+  std::optional<Directory> directory_;
   std::vector<Shape> shapes_;
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> table_;  // open addressing by hash → bucket index + 1; 0 is free

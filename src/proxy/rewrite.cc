@@ -209,7 +209,9 @@ void WriteResponseHead(const http::ResponseHead& head, std::string_view extra, E
     if (!Removed(head, field)) out += field.line;
   }
   out += kVia;
-  WriteFraming(head, out);
+  // Interim responses and 204 have no body, whatever they say: who believes a length there would
+  // take the next response for a body.
+  if (head.status >= 200 && head.status != 204) WriteFraming(head, out);
   out += extra;
   if (head.status == 101) {
     WriteUpgrade(head, out);

@@ -217,11 +217,13 @@ std::optional<OpenTime> OpenTimes::At(Millis instant) {
   for (zone::Day day = today; day <= today + kMaxGapDays; ++day) {
     OpenTime open = OfDay(day);
     if (open.until <= instant || open.until <= open.from) continue;
+    if (open.from > kMaxInstant) break;  // no event has a time that could not be written
     for (int more = 1; more <= kMaxJoinedDays; ++more) {
       const OpenTime next = OfDay(day + more);
       if (next.from != open.until || next.until <= next.from) break;
       open.until = next.until;
     }
+    open.until = std::min(open.until, kMaxInstant + 1);
     last_ = open;
     return last_;
   }

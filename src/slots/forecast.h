@@ -38,12 +38,15 @@ class Forecast {
   std::int64_t Capacity(Millis window) const;
   /// Moves next_ to the first window at or after `window` that may be used.
   void GoTo(Millis window);
+  /// No further window is used.
+  void GoToEnd();
 
   Millis size_;
   std::int64_t max_;
   Millis requested_;
   std::int64_t left_;
   std::optional<OpenTimes> open_;
+  int open_times_left_;  // that are looked at
   Millis next_ = 0;
   Millis next_from_ = 0;  // in next_: not before
   Millis next_last_ = 0;  // the last window of next_'s open time

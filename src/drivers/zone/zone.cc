@@ -3,7 +3,27 @@
 #include <absl/time/civil_time.h>
 #include <absl/time/time.h>
 
+#include <algorithm>
+
+#include "base/ascii.h"
+
 namespace weir::zone {
+namespace {
+
+/// Names of files, but never paths out of the database. To the library, `file:` and `libc:` are
+/// prefixes: a path of any file, which may be one that blocks whoever opens it, and the machine's
+/// own zone.
+bool IsName(std::string_view name) noexcept {
+  const bool offset = name.starts_with("Fixed/UTC");
+  const auto plain = [offset](char c) {
+    return IsLetterOrDigit(c) || c == '_' || c == '+' || c == '-' || c == '/' ||
+           (c == ':' && offset);
+  };
+  return !name.empty() && name.front() != '/' && name != "localtime" &&
+         std::all_of(name.begin(), name.end(), plain);
+}
+
+}  // namespace
 
 struct Zone::Rules {
   absl::TimeZone zone;
@@ -11,10 +31,7 @@ struct Zone::Rules {
 
 Result<Zone> Zone::Find(const std::string& name) {
   auto rules = std::make_shared<Rules>();
-  // Names of files, but never paths out of the database; "localtime" depends on the machine.
-  const bool plain = !name.empty() && name.front() != '/' && name.front() != ':' &&
-                     name.find("..") == std::string::npos && name != "localtime";
-  if (!plain || !absl::LoadTimeZone(name, &rules->zone)) {
+  if (!IsName(name) || !absl::LoadTimeZone(name, &rules->zone)) {
     return Error{Code::kInvalidArgument,
                  "must be a time zone such as Europe/Berlin or UTC, but is '" + name + "'"};
   }

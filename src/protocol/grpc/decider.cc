@@ -1,6 +1,7 @@
 #include "protocol/grpc/decider.h"
 
 #include "limiter/request_span.h"
+#include "protocol/grpc/message_parts.h"
 #include "protocol/grpc/session.h"
 #include "telemetry/tracer.h"
 
@@ -21,6 +22,9 @@ constexpr std::size_t kCheckBytes = 768;
 }  // namespace
 
 void DecidingMethod::OnMessage(Call& call, std::string_view message) {
+  if (HasTooManyParts(message, parts())) {
+    return call.Finish(StatusCode::kResourceExhausted, kTooManyParts);
+  }
   Burst& burst = decider_.burst();
   google::protobuf::Message& request = burst.TakeMessage(*this, message.size());
   const std::size_t first = burst.used_;

@@ -52,6 +52,11 @@ class DecidingMethod : public Method {
 
   void OnMessage(Call& call, std::string_view message) final;
 
+  /// Where the parts of a request are, for CountParts: its descriptors and their entries.
+  virtual std::span<const std::uint32_t> parts() const noexcept {
+    static constexpr std::uint32_t kPath[] = {2, 1};
+    return kPath;
+  }
   /// An empty message of the request's type. Messages are used again and again.
   virtual std::unique_ptr<google::protobuf::Message> NewRequest() const = 0;
   /// Adds the checks that `request` asks for. An error ends the call, and nothing is decided.

@@ -7,6 +7,7 @@
 
 #include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"
 #include "protocol/grpc/call.h"
+#include "protocol/grpc/message_parts.h"
 #include "protocol/grpc/session.h"
 
 namespace weir::grpc {
@@ -50,6 +51,10 @@ class StreamRateLimitQuotas final : public Method {
   bool single_request() const noexcept override { return false; }
 
   void OnMessage(Call& call, std::string_view message) override {
+    static constexpr std::uint32_t kPath[] = {2, 1, 1};  // reports, their ids and entries
+    if (HasTooManyParts(message, kPath)) {
+      return call.Finish(StatusCode::kResourceExhausted, kTooManyParts);
+    }
     // Not kept: a message keeps its memory when it is cleared.
     google::protobuf::Arena arena;
     auto& reports = *google::protobuf::Arena::CreateMessage<QuotaStreams::Reports>(&arena);

@@ -204,6 +204,11 @@ class BatchCheck final : public DecidingMethod {
 
   void OnHalfClose(Call& call) override { FinishIfAnswered(call); }
 
+  std::span<const std::uint32_t> parts() const noexcept override {
+    static constexpr std::uint32_t kPath[] = {2, 2, 1};  // checks, their descriptors and entries
+    return kPath;
+  }
+
   std::unique_ptr<google::protobuf::Message> NewRequest() const override {
     return std::make_unique<v1::CheckBatchRequest>();
   }

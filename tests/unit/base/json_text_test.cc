@@ -16,6 +16,13 @@ TEST(JsonText, EscapesWhatIsNotPrintableAndReplacesWhatIsNotUtf8) {
   EXPECT_EQ(out, "\"a\\\"b\\\\c\\n\\u0001\xef\xbf\xbd\xc3\xbc\\u007f\"");
 }
 
+TEST(JsonText, EscapesWhatSteersATerminalOrTurnsALine) {
+  std::string out;
+  // CSI as one character, next line, right-to-left override, line separator, a tag; an umlaut.
+  AppendJsonString(out, "\xc2\x9b\xc2\x85\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xc3\xbc");
+  EXPECT_EQ(out, "\"\\u009b\\u0085\\u202e\\u2028\\udb40\\udc61\xc3\xbc\"");
+}
+
 TEST(JsonWriter, PutsCommasWhereTheyBelong) {
   std::string out = "before ";
   JsonWriter json(out);

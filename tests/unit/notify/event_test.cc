@@ -102,6 +102,8 @@ TEST(Checks, RefuseTextThatIsNotUtf8) {
   }
   EXPECT_TRUE(CheckSend({"u", "m", "sch\xc3\xb6n"}).ok());
   EXPECT_TRUE(CheckSend({"u", "two\nlines"}).ok());
+  // To an Idempotency-Key, it would be "m" on the channel sms to b.
+  EXPECT_FALSE(CheckSend({"u", std::string("m\0sms\0b", 7)}).ok());
   EXPECT_FALSE(CheckLimit({"u\xff", 1, 1}).ok());
 }
 

@@ -322,7 +322,7 @@ TEST_F(PolicySetTest, BeyondTheNumbersThereArePoliciesShareOne) {
   for (std::uint32_t i = 0; i + 1 < PolicyIds::kMax; ++i) ids_.IdOf("d", std::to_string(i));
   EXPECT_EQ(ids_.IdOf("d", "one more"), PolicyIds::kMax - 1);
   EXPECT_EQ(ids_.IdOf("d", "and another"), PolicyIds::kMax - 1);
-  EXPECT_EQ(ids_.Names().back().policy, "(others)");
+  EXPECT_EQ(ids_.NameOf(ids_.size() - 1)->policy, "(others)");
   EXPECT_EQ(ids_.IdOf("d", "0"), 0U) << "those that have a number keep it";
 }
 

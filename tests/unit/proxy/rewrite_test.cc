@@ -151,6 +151,14 @@ TEST(WriteResponseHead, KeepsTheLengthOfAResponseToHead) {
             "HTTP/1.1 304 Not Modified\r\nVia: 1.1 weir\r\nContent-Length: 9\r\n\r\n");
 }
 
+TEST(WriteResponseHead, RemovesTheLengthOfWhatNeverHasABody) {
+  for (const std::string framing : {"Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n"}) {
+    for (const std::string line : {"HTTP/1.1 103 Early Hints\r\n", "HTTP/1.1 204 x\r\n"}) {
+      EXPECT_EQ(Back(line + framing + "\r\n"), line + "Via: 1.1 weir\r\n\r\n");
+    }
+  }
+}
+
 TEST(WriteResponseHead, SaysHowTheConnectionGoesOn) {
   const std::string_view head = "HTTP/1.1 204 x\r\n\r\n";
   EXPECT_EQ(Back(head, {}, {.close = true}),

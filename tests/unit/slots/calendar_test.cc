@@ -145,6 +145,16 @@ TEST(Calendar, TextComesBackAsItWas) {
   EXPECT_FALSE(Of("").any());
 }
 
+// The next Monday is in the year 10000, which no time that is read or written can name.
+TEST(Calendar, IsNotOpenAfterTheLastTimeThereIs) {
+  OpenTimes open(Of("UTC MON 00:00-24:00"));
+  EXPECT_FALSE(open.At(At("9999-12-31T00:00:00Z")));
+  EXPECT_TRUE(open.At(At("9999-12-27T00:00:00Z")));
+  OpenTimes always(Of("UTC MON-SUN 00:00-24:00"));
+  ASSERT_TRUE(always.At(kMaxInstant));
+  EXPECT_EQ(always.At(kMaxInstant)->until, kMaxInstant + 1);
+}
+
 TEST(Calendar, NonsenseIsRefused) {
   for (const char* text :
        {"Europe/Berlin", "Europe/Berlin MON-FRI", "Europe/Berlin WORKDAYS 08:00-17:00",
@@ -158,6 +168,13 @@ TEST(Calendar, NonsenseIsRefused) {
   };
   EXPECT_TRUE(refused("Europe/Atlantis MON 08:00-17:00", 4'000));
   EXPECT_TRUE(refused("../etc/passwd MON 08:00-17:00", 4'000));
+  // Names of zones to the library that reads them, but paths, or the zone of this machine.
+  EXPECT_TRUE(refused("file:/usr/share/zoneinfo/UTC MON 08:00-17:00", 4'000));
+  EXPECT_TRUE(refused("libc:localtime MON 08:00-17:00", 4'000));
+  EXPECT_FALSE(refused("Fixed/UTC+05:30:00 MON 08:00-17:00", 4'000));
+  Calendar zero = *ParseCalendar("UTC MON 08:00-17:00");
+  zero.zone += '\0';
+  EXPECT_FALSE(CheckCalendar(zero, 4'000).ok());
   EXPECT_TRUE(refused("UTC MON 17:00-08:00", 4'000));
   EXPECT_TRUE(refused("UTC MON 08:00-08:05", 200'000));
   EXPECT_TRUE(refused("UTC MON 08:00-17:00", 3'600'001));

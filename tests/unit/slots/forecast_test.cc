@@ -69,6 +69,19 @@ TEST(Forecast, AGapWithACalendarCountsOpenTimesOnly) {
   EXPECT_EQ(forecast.last_window(), kMonday + 7 * kDay + kEight + 4'000);
 }
 
+// Anybody who may place an event may place one thousands of years ahead. The open times until then
+// are too many to look at: after 20,000 of them the forecast ends.
+TEST(Forecast, AGapWithACalendarIsNotCountedForThousandsOfYears) {
+  Config bank = kConfig;
+  bank.calendar = *ParseCalendar("UTC MON-SUN 08:00-08:01");  // 15 windows a day
+  constexpr Millis kFar = 253'399'622'400'000;                // 9999-12-01T00:00:00Z
+  Forecast forecast(bank, 0, 1'000'000'000'000);
+  forecast.Add(std::vector<WindowLoad>{{kFar + 8 * 3'600'000, 4'000, 1, 0, true}});
+  forecast.Finish();
+  EXPECT_EQ(forecast.windows(), 20'000 * 15);
+  EXPECT_EQ(forecast.unplaced(), 1'000'000'000'000 - 20'000 * 15 * 100);
+}
+
 TEST(Forecast, EndsWithTime) {
   Forecast forecast(kConfig, kMaxInstant - 5'000, 1'000'000);
   forecast.Finish();

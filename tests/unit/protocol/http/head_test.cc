@@ -326,6 +326,11 @@ TEST(ResponseHead, NeedsAllOfItWithinItsBound) {
       502);
 }
 
+TEST(ResponseHead, IsRefusedAtOnceIfItsLinesDoNotEndInCrlf) {
+  ResponseHead head;
+  EXPECT_EQ(ParseResponseHead("HTTP/1.1 200 OK\nA: b\n\n", {}, head).error_status, 502);
+}
+
 TEST(ResponseHead, HasNoBodyAfterASwitchOfProtocols) {
   EXPECT_EQ(ResponseFraming("HTTP/1.1 101 Switching Protocols\r\n\r\n").kind, Framing::Kind::kNone);
 }
