@@ -127,6 +127,7 @@ void Configure(Syntax word, int& exit_code) {
   value("--policies", "policies", "Policy files, separated by commas");
   value("--policy-store", "policy_store", "Database with the admin API's policies (auto)");
   value("--per-ip", "proxy.per_ip", "Limit per client address (100/60m unless there are policies)");
+  value("--unmatched", "unmatched", "Requests that no policy applies to: allow or deny (allow)");
   value("--domain", "proxy.domain", "Domain of the policies, if they have several");
   value("--trusted-proxies", "trusted_proxies",
         "Networks whose X-Forwarded-For is trusted, separated by commas");

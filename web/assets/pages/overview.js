@@ -81,7 +81,7 @@ function statusFacts(status, store) {
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
     ['Decided without the store', count(status.degraded)],
-    ['No policy applied', status.unmatched > 0 && (status.unmatched === 1 ? '1 check, allowed' : `${count(status.unmatched)} checks, all allowed`)],
+    ['No policy applied', status.unmatched > 0 && (status.unmatched === 1 ? '1 check' : `${count(status.unmatched)} checks`)],
     ['Reloads', status.failedReloads ? `${count(status.reloads)}, ${count(status.failedReloads)} failed` : count(status.reloads)],
     ['Up for', span((status.uptimeSeconds ?? 0) * 1000)],
     ['Version', status.version],
