@@ -303,6 +303,10 @@ TEST_F(Cli, PoliciesGoThroughTheirLife) {
   EXPECT_THAT(Weir({"policy", "get", "p", "--json"}).output, HasSubstr("\"capacity\":5,"));
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kRefused);
+  // Latest first, in the words of the audit log; a deletion has no version of its own.
+  EXPECT_THAT(Weir({"policy", "history", "p"}).output,
+              ContainsRegex("-  [^ ]+  delete .*gone.*\n.*4  [^ ]+  undo .*\n"
+                            ".*3  [^ ]+  rollback .*\n.*2  [^ ]+  update .*\n.*1  [^ ]+  create "));
 }
 
 TEST_F(Cli, WhatWasForAWhileComesBackOnlyWithANewEnd) {
