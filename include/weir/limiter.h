@@ -71,7 +71,8 @@ struct LimitRequest {
 
 /// The combined result of all policies that apply.
 struct LimitAnswer {
-  Decision decision;        ///< The strictest; allowed with a limit of 0 if no policy applies.
+  /// The strictest. If no policy applies, allowed with a limit of 0; kNever with `unmatched: deny`.
+  Decision decision;
   std::string policy = {};  ///< The policy that made it; empty if none applies.
   bool degraded = false;    ///< The store could not decide: the policy's on_store_error did.
   std::string leases = {};  ///< Of concurrency policies: the argument of Release.

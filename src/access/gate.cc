@@ -34,8 +34,11 @@ std::string ShownBy(std::string_view group, const config::Digest& digest) {
   return text.append(group);
 }
 
+constexpr std::string_view kKeyPrefix = "key ";
+
+/// Of a key without a name.
 std::string KeyName(const config::Digest& digest) {
-  std::string name = "key ";
+  std::string name(kKeyPrefix);
   for (std::size_t i = 0; i < 4; ++i) AppendHex(name, digest[i]);
   return name;
 }
@@ -155,11 +158,12 @@ Admission Gate::OnWrongKey(const Caller& caller) {
 
 std::string Admission::Holder() const {
   if (proof == Proof::kToken) return "token " + name;
-  return proof == Proof::kCertificate ? "certificate " + name : std::string();
+  if (proof == Proof::kCertificate) return "certificate " + name;
+  return name.empty() || name.starts_with(kKeyPrefix) ? name : std::string(kKeyPrefix) + name;
 }
 
-std::string Explain(Verdict verdict, Operation operation) {
-  switch (verdict) {
+std::string Explain(const Admission& admission, Operation operation) {
+  switch (admission.verdict) {
     case Verdict::kAdmitted:
       return "";
     case Verdict::kKeyMissing:
@@ -170,7 +174,8 @@ std::string Explain(Verdict verdict, Operation operation) {
       return "this needs the role " + std::string(RoleNeeded(operation)) +
              ", which your key, token or certificate does not have; see docs/reference/access.md";
     case Verdict::kSlowedDown:
-      return "too many wrong keys from this address; try again later";
+      return "too many wrong keys from this address; try again in " +
+             std::to_string(admission.retry_after.count()) + " s";
   }
   return "";
 }

@@ -46,7 +46,8 @@ struct Admission {
   Proof proof = Proof::kKey;
 
   bool admitted() const noexcept { return verdict == Verdict::kAdmitted; }
-  /// "token alice", "certificate billing"; empty for keys, whose digests the audit log has.
+  /// "key ci", "token alice", "certificate billing"; of a key without a name, the beginning of its
+  /// digest: "key c946e893". Empty: none was needed.
   std::string Holder() const;
 };
 
@@ -109,7 +110,7 @@ class Gate {
   const std::vector<config::Digest> resp_keys_;
   const BearerOf bearer_;
   const bool has_keys_;
-  std::array<bool, 10> open_{};
+  std::array<bool, kOperations> open_{};
   Engine wrong_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;
@@ -119,6 +120,6 @@ class Gate {
 };
 
 /// How the refusal of an operation reads; the caller's own words are not repeated.
-std::string Explain(Admission::Verdict verdict, Operation operation);
+std::string Explain(const Admission& admission, Operation operation);
 
 }  // namespace weir::access

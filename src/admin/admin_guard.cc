@@ -187,7 +187,7 @@ std::optional<http::Response> AdminGuard::RefuseKeyless(const http::Request& req
 
 http::Response RefusalOf(const access::Admission& admission, access::Operation operation) {
   using Verdict = access::Admission::Verdict;
-  const std::string message = access::Explain(admission.verdict, operation);
+  const std::string message = access::Explain(admission, operation);
   if (admission.verdict == Verdict::kRoleMissing) return http::ErrorResponse(403, message);
   if (admission.verdict == Verdict::kSlowedDown) {
     http::Response response = http::ErrorResponse(429, message);

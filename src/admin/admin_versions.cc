@@ -19,6 +19,7 @@ namespace {
 
 using policy::PolicyChange;
 
+/// A deletion has the number of the version that it deleted, which is no longer in force.
 void AppendVersion(JsonWriter& json, const PolicyChange& change) {
   const bool gone = change.after.empty();
   json.BeginObject()
@@ -32,9 +33,17 @@ void AppendVersion(JsonWriter& json, const PolicyChange& change) {
 
 using History = Result<std::vector<PolicyChange>>;
 
-http::Response VersionsOf(const std::string& key, const History& history) {
+http::Response NoHistory(bool in_force) {
+  return http::ErrorResponse(
+      404, in_force ? "the history of this policy is lost: its database no longer has it, though "
+                      "the policy is in force; the next change starts a new one"
+                    : "no policy with this key was made through the admin API, or its database has "
+                      "lost the history");
+}
+
+http::Response VersionsOf(const std::string& key, bool in_force, const History& history) {
   if (!history.ok()) return http::ErrorResponse(history.error());
-  if (history->empty()) return http::ErrorResponse(404, "there was never a policy with this key");
+  if (history->empty()) return NoHistory(in_force);
   http::Response response;
   JsonWriter json(response.body);
   json.BeginObject().Field("policyKey", key).Key("versions").BeginArray();
@@ -59,10 +68,12 @@ http::Response VersionOf(std::int64_t version, const History& history) {
 void Versions(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
   const auto page = ReadPage(request.query);
   if (!page.ok()) return reply(http::ErrorResponse(page.error()));
-  parts.policies.History(request.params[0], page->limit,
-                         [reply, key = request.params[0]](const History& history) {
-                           reply(VersionsOf(key, history));
-                         });
+  const std::string& key = request.params[0];
+  parts.policies.History(
+      key, page->limit,
+      [reply, key, in_force = parts.policies.Get(key).ok()](const History& history) {
+        reply(VersionsOf(key, in_force, history));
+      });
 }
 
 void Version(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {

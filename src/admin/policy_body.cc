@@ -38,6 +38,13 @@ Status ReadInteger(json::value value, std::string_view field, std::int64_t& numb
   return {};
 }
 
+Status ReadRefill(json::value value, std::string_view field, std::int64_t& number) {
+  if (value.get_int64().get(number) == simdjson::SUCCESS) return {};
+  return Bad(field,
+             "must be an integer, the permits a second; for a fraction use a policy file "
+             "(refill_per_second: 0.5)");
+}
+
 Status ReadFlag(json::value value, std::string_view field, bool& flag) {
   if (value.get_bool().get(flag) != simdjson::SUCCESS) return Bad(field, "must be true or false");
   return {};
@@ -149,7 +156,7 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   }
   if (field == "quota") return ReadQuota(value, policy, given);
   if (field == "capacity") return ReadInteger(value, name, policy.capacity);
-  if (field == "refillRate") return ReadInteger(value, name, policy.refill_rate);
+  if (field == "refillRate") return ReadRefill(value, name, policy.refill_rate);
   if (field == "windowSeconds") return ReadWindow(value, name, policy.window_seconds);
   if (field == "buckets") return ReadInteger(value, name, policy.buckets);
   if (field == "domain") return ReadText(value, name, policy.domain);

@@ -122,12 +122,14 @@ AuditEntry EntryOf(const PolicyEdit& edit, const PolicyStep& step, Nanos at) {
 }
 
 PolicyChange ChangeOf(AuditEntry entry) {
-  const char* action = entry.after.empty() ? "delete" : entry.before.empty() ? "create" : "update";
+  constexpr std::string_view kPrefix = "policy.";
+  std::string action = entry.action.starts_with(kPrefix) ? entry.action.substr(kPrefix.size())
+                                                         : std::move(entry.action);
   return {.id = entry.id,
           .key = entry.target.substr(kPolicyTarget.size()),
           .at = entry.at,
           .who = std::move(entry.who),
-          .action = action,
+          .action = std::move(action),
           .before = std::move(entry.before),
           .after = std::move(entry.after)};
 }

@@ -38,7 +38,8 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
 /// The entry of the audit log for a step.
 AuditEntry EntryOf(const PolicyEdit& edit, const PolicyStep& step, Nanos at);
 
-/// The other way round: what an entry of a policy's target says of its history.
+/// The other way round: what an entry of a policy's target says of its history. The action is the
+/// entry's without "policy.": undo, expire.
 PolicyChange ChangeOf(AuditEntry entry);
 
 /// How entries name policies: "policy:" and the key.

@@ -100,7 +100,7 @@ struct PolicyChange {
   std::string key = {};
   Nanos at = 0;
   std::string who = {};
-  std::string action = {};  ///< create, update, delete
+  std::string action = {};  ///< as in the audit log: create, update, delete, rollback, undo, expire
   std::string before = {};  ///< JSON, or empty
   std::string after = {};
 };

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 namespace weir {
 namespace {
@@ -24,14 +25,26 @@ Error Because(const std::string& path) {
           path + ": " + std::error_code(errno, std::generic_category()).message()};
 }
 
+/// False with errno if it could not be locked. There is no flock that waits for a given time.
+bool LockWithin(int fd, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
 }  // namespace
 
-Result<FolderLock> FolderLock::Take(const std::string& folder, const std::string& name) {
+Result<FolderLock> FolderLock::Take(const std::string& folder, const std::string& name,
+                                    std::chrono::milliseconds patience) {
   const std::string path = folder + "/" + name;
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return Because(path);
   FolderLock lock(fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  if (!LockWithin(fd, patience)) {
     if (errno != EWOULDBLOCK) return Because(path);
     return Error{Code::kUnavailable, "data: " + folder + " is in use by process " + ReadHolder(fd) +
                                          "; stop it, or use another folder (--data)"};

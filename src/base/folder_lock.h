@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "weir/result.h"
@@ -14,8 +15,10 @@ namespace weir {
 class FolderLock {
  public:
   /// Takes the file `name` in the folder: programs that keep different files there have locks of
-  /// their own. kUnavailable, with the other's process number, if another has it.
-  static Result<FolderLock> Take(const std::string& folder, const std::string& name = "lock");
+  /// their own. kUnavailable, with the other's process number, if another still has it after
+  /// `patience`: a process that was killed may take a moment to end.
+  static Result<FolderLock> Take(const std::string& folder, const std::string& name = "lock",
+                                 std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FolderLock& operator=(FolderLock&&) = delete;

@@ -229,6 +229,7 @@ struct Config {
   policy::Definition default_policy;
   std::size_t max_keys = 1'000'000;
   double local_share = 0.1;
+  bool deny_unmatched = false;  ///< refuse what no policy applies to
   struct Tls {
     std::string cert;
     std::string key;

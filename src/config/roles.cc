@@ -7,13 +7,15 @@
 namespace weir::access {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Role>, 7> kRoles = {{{"check", Role::kCheck},
-                                                                      {"slots", Role::kSlots},
-                                                                      {"send", Role::kSend},
-                                                                      {"read", Role::kRead},
-                                                                      {"operate", Role::kOperate},
-                                                                      {"admin", Role::kAdmin},
-                                                                      {"store", Role::kStore}}};
+constexpr std::array<std::pair<std::string_view, Role>, 8> kRoles = {
+    {{"check", Role::kCheck},
+     {"slots", Role::kSlots},
+     {"send", Role::kSend},
+     {"read", Role::kRead},
+     {"operate", Role::kOperate},
+     {"admin", Role::kAdmin},
+     {"store", Role::kStore},
+     {"policies", Role::kPolicies}}};
 
 constexpr std::array<std::pair<std::string_view, Operation>, 5> kOpenable = {
     {{"check", Operation::kCheck},
@@ -38,6 +40,8 @@ Operation OfSlots(std::string_view method, std::string_view rest) noexcept {
 Operation OfAdmin(bool reads, std::string_view path) noexcept {
   // A dead letter is shown with its text.
   const bool letter = path.starts_with("/admin/notify/dead/");
+  const bool policies = path == "/admin/policies" || path.starts_with("/admin/policies/");
+  if (policies) return reads ? Operation::kReadPolicies : Operation::kPolicies;
   if (reads) return letter ? Operation::kOperate : Operation::kRead;
   const bool operates = path.starts_with("/admin/reset") ||
                         path == "/admin/rate-limit/cache/flush" ||
@@ -62,6 +66,10 @@ bool MayDo(Roles roles, Operation operation) noexcept {
       return (roles & Bits(Role::kSend)) != 0;
     case Operation::kRead:
       return (roles & (Bits(Role::kRead) | Bits(Role::kOperate))) != 0;
+    case Operation::kReadPolicies:
+      return (roles & (Bits(Role::kRead) | Bits(Role::kOperate) | Bits(Role::kPolicies))) != 0;
+    case Operation::kPolicies:
+      return (roles & Bits(Role::kPolicies)) != 0;
     case Operation::kOperate:
       return (roles & Bits(Role::kOperate)) != 0;
     case Operation::kStore:
@@ -85,7 +93,10 @@ std::string_view RoleNeeded(Operation operation) noexcept {
     case Operation::kSend:
       return "send";
     case Operation::kRead:
+    case Operation::kReadPolicies:
       return "read";
+    case Operation::kPolicies:
+      return "policies";
     case Operation::kOperate:
       return "operate";
     case Operation::kAdmin:
@@ -103,9 +114,10 @@ Result<Roles> ParseRoles(std::string_view text) {
     const auto found =
         std::ranges::find(kRoles, text.substr(0, end), &std::pair<std::string_view, Role>::first);
     if (found == kRoles.end()) {
-      return Error{Code::kInvalidArgument,
-                   "unknown role '" + std::string(text.substr(0, std::min<std::size_t>(end, 32))) +
-                       "'; the roles are check, slots, send, read, operate, store and admin"};
+      return Error{
+          Code::kInvalidArgument,
+          "unknown role '" + std::string(text.substr(0, std::min<std::size_t>(end, 32))) +
+              "'; the roles are check, slots, send, read, policies, operate, store and admin"};
     }
     roles |= Bits(found->second);
     if (end == text.size()) return roles;

@@ -159,6 +159,8 @@ const Setting kSettings[] = {
     {{"max_keys", "", "Maximum number of keys in the memory store"},
      [](Config& c, Texts t) { return Set(c.max_keys, ReadWhole(t[0], 1, 1'000'000'000)); }},
     {{"local_share", "", "Share of a quota that each node grants with on_store_error: local"}, SetLocalShare},
+    {{"unmatched", "--unmatched", "Requests that no policy applies to: allow or deny (allow)"},
+     [](Config& c, Texts t) { return Set(c.deny_unmatched, ReadChoice(t[0], {"allow", "deny"})); }},
     {{"tls.cert", "--tls-cert", "PEM file with the certificate chain; turns on TLS"},
      [](Config& c, Texts t) -> Status { c.tls.cert = t[0]; return {}; }},
     {{"tls.key", "--tls-key", "PEM file with the private key"},

@@ -141,13 +141,15 @@ Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
     const std::int64_t wait = std::max<std::int64_t>(CeilSeconds(decision.retry_after), 1);
     message.append("Try again in ").append(Decimal(wait).text()).append(" seconds");
   }
-  if (WantsJson(accept)) {
-    if (!key.empty() && decision.verdict != Verdict::kNever) {
-      message = "Rate limit exceeded for key: " + std::string(key);
-    }
-    return {"application/json", ErrorJson(429, message, now)};
+  if (!key.empty() && decision.verdict != Verdict::kNever && WantsJson(accept)) {
+    message = "Rate limit exceeded for key: " + std::string(key);
   }
-  return {"text/plain; charset=utf-8", std::move(message)};
+  return MakeDenial(message, accept, now);
+}
+
+Denial MakeDenial(std::string_view reason, std::string_view accept, Nanos now) {
+  if (WantsJson(accept)) return {"application/json", ErrorJson(429, reason, now)};
+  return {"text/plain; charset=utf-8", std::string(reason)};
 }
 
 std::string ErrorJson(int status, std::string_view message, Nanos now) {

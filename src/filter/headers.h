@@ -46,10 +46,17 @@ struct Denial {
   std::string body;
 };
 
+/// What a request that no policy applies to is told, where those are refused.
+inline constexpr std::string_view kUnmatched =
+    "No policy applies to this request, and such requests are refused";
+
 /// `Try again in N seconds`; if `accept` (the Accept header) asks for JSON, the error schema with
 /// `Rate limit exceeded for key: …` where the key is known, and with the same text where it is not.
 Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
                   std::string_view key = {});
+
+/// A refusal for another reason.
+Denial MakeDenial(std::string_view reason, std::string_view accept, Nanos now);
 
 /// `{"status":502,"error":"Bad Gateway","message":…,"timestamp":"2026-02-22T06:55:00Z"}`
 std::string ErrorJson(int status, std::string_view message, Nanos now);

@@ -32,6 +32,7 @@ class EmbeddedCore final : public Limiter::Core {
         settings_(std::move(settings)),
         catalog_(Compiling(settings_)),
         shared_(catalog_.live(), catalog_.ids(), {.share = settings_.compile.local_share}) {
+    shared_.deny_unmatched = settings_.places.deny_unmatched;
     shared_.observe.refusals_per_second = 0;  // a library does not write to its program's log
   }
 

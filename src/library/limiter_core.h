@@ -47,7 +47,8 @@ struct EmbeddedSettings {
   std::size_t connections = 0;
   std::uint32_t breaker_failures = 5;
   std::size_t max_refusals = 65'536;
-  /// Of this: where the limits are and where they move (store, store_name, stores, move).
+  /// Of this: where the limits are and where they move (store, store_name, stores, move),
+  /// and what becomes of requests that no policy applies to (deny_unmatched).
   config::Config places = {};
 };
 

@@ -23,7 +23,7 @@ struct CheckCounts {
   std::uint64_t limited = 0;
   std::uint64_t errors = 0;     ///< could not be decided
   std::uint64_t degraded = 0;   ///< decided by on_store_error; also counted above
-  std::uint64_t unmatched = 0;  ///< allowed since no policy applied; also counted above
+  std::uint64_t unmatched = 0;  ///< no policy applied; also counted above
 };
 
 /// The decisions of one policy.

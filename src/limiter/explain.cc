@@ -44,6 +44,11 @@ std::string WhyOne(const ExplainedPolicy& policy, bool unlimited) {
 }
 
 std::string WhyAll(const Explanation& explanation) {
+  if (explanation.policy.empty() && explanation.decision.verdict == Verdict::kNever) {
+    return std::string("refused: ") +
+           (explanation.policies.empty() ? "no policy applies" : "only shadow policies apply") +
+           " (unmatched: deny)";
+  }
   if (explanation.policies.empty()) return "allowed: no policy applies";
   const std::string by = "policy '" + explanation.policy + "'";
   switch (explanation.decision.verdict) {

@@ -64,6 +64,7 @@ struct Check {
     policy = {};
     degraded = false;
     estimated = false;
+    matched = true;
     degraded_by = {};
     applied = false;
     reservation.clear();
@@ -84,12 +85,16 @@ struct Check {
   /// of the request is looked at.
   std::string_view settles = {};
 
-  /// Filled: the strictest enforced decision; allowed with limit 0 if nothing applies.
+  /// Filled: the strictest enforced decision. If nothing applies, allowed with limit 0, or never
+  /// allowed where unmatched requests are denied.
   Decision decision;
   std::string_view policy;  ///< whose decision that is; empty if nothing applies
   bool degraded = false;
+  bool matched = true;                ///< false: a charge or a look that no policy decides
   bool estimated = false;             ///< the decision is one of a PolicyVerdict that is
   std::string_view degraded_by = {};  ///< if degraded: what on_store_error said, e.g. "local"
+  /// Whether it is refused because no policy applies.
+  bool refused_unmatched() const noexcept { return !matched && !decision.allowed(); }
   /// Filled: charged (kCharge), some permit released (kRelease), settled just now (kSettle); true
   /// for the other operations.
   bool applied = false;

@@ -31,6 +31,11 @@ PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
   return verdict;
 }
 
+/// Such a policy blocks nothing by itself, but Envoy is told of it.
+bool InQuotaMode(const PolicyVerdict& verdict) noexcept {
+  return verdict.rule != nullptr && verdict.rule->definition.quota_mode;
+}
+
 /// A policy that admits nothing has a quota only for the store's sake.
 void ShowBlocked(Check& check) noexcept {
   for (PolicyVerdict& verdict : check.verdicts) {
@@ -215,6 +220,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   if (check.degraded) DecideWithoutStore(batch, check, items);
   ShowBlocked(check);
   Combine(check);
+  DecideUnmatched(check);
   if (check.op == store::Op::kCharge && !check.decision.allowed()) {
     ReleaseRefused(batch, check, items);
     ShowUncharged(batch, items, check.verdicts);
@@ -302,6 +308,17 @@ void PolicyLimiter::Combine(Check& check) {
   check.estimated = strictest->estimated;
   check.decision.lease = check.decision.allowed() ? lease : 0;
   if (check.op == store::Op::kCharge) check.applied = check.decision.allowed();
+}
+
+/// A policy on trial changes nothing, so one that would be the only one to apply does not count.
+void PolicyLimiter::DecideUnmatched(Check& check) const {
+  const bool asks = check.op == store::Op::kCharge || check.op == store::Op::kPeek ||
+                    check.op == store::Op::kOverdraw;
+  check.matched = !asks || !check.status.ok() || !check.policy.empty() ||
+                  std::any_of(check.verdicts.begin(), check.verdicts.end(), InQuotaMode);
+  if (check.matched || !shared_.deny_unmatched) return;
+  check.decision = Decision{.verdict = Verdict::kNever};
+  check.applied = false;
 }
 
 }  // namespace weir::limiter

@@ -26,7 +26,9 @@ struct Shared {
   Counters counters;
   TopKeys top;
   Fallback fallback;
-  ObserverOptions observe;  ///< to be set before the first limiter is made
+  // To be set before the first limiter is made.
+  ObserverOptions observe;
+  bool deny_unmatched = false;  ///< refuse what no policy applies to
 };
 
 /// The Limiter that follows policies.
@@ -55,6 +57,7 @@ class PolicyLimiter final : public Limiter {
   void DecideWithoutStore(Batch& batch, Check& check, std::span<const Batch::Item> items);
   void ReleaseRefused(Batch& batch, const Check& check, std::span<const Batch::Item> items);
   void Combine(Check& check);
+  void DecideUnmatched(Check& check) const;
   void Count(const Batch& batch, std::size_t index);
   void Sample(const Batch& batch, const Check& check, std::span<const Batch::Item> items);
   void Observe(const Batch& batch);

@@ -38,7 +38,7 @@ void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
   counters_->Raise(allowed ? CounterTable::kChecksAllowed : CounterTable::kChecksLimited);
   if (check.degraded) counters_->Raise(CounterTable::kChecksDegraded);
   const std::span<const Batch::Item> items = batch.ItemsOf(index);
-  if (items.empty()) counters_->Raise(CounterTable::kChecksUnmatched);
+  if (items.empty() || check.refused_unmatched()) counters_->Raise(CounterTable::kChecksUnmatched);
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].policy == nullptr || &batch.charged(items[i]) != &items[i]) continue;
     const std::uint32_t id = items[i].policy->id;

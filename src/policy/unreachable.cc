@@ -80,10 +80,12 @@ using Rivals = std::map<PolicyName, const Definition*>;
 
 Why Trouble(const Definition& one, const Rivals& rivals) {
   // The values of a chain are the caller's own, whatever they are called.
+  Why all;
   for (const EntryMatch& entry : one.match) {
     if (one.ordered) break;
-    if (Why why = EntryTrouble(entry)) return why;
+    if (Why why = EntryTrouble(entry)) all = all ? *all + "; " + *why : *why;
   }
+  if (all) return all;
   const auto rival = rivals.find({one.domain, one.name});
   if (rival != rivals.end() && one.has_match && !one.ordered && Covers(*rival->second, one)) {
     return "policy '" + rival->second->name + "' applies to all the same requests and replaces it";

@@ -10,6 +10,7 @@
 #include "filter/client_address.h"
 #include "filter/field_names.h"
 #include "filter/headers.h"
+#include "protocol/http/response_writer.h"
 #include "proxy/session.h"
 #include "telemetry/tracer.h"
 
@@ -172,9 +173,8 @@ void Session::WriteLimitLines() {
 void Session::Deny() {
   Count(shared_.stats.blocked);
   const http::Field* accept = request_.Find(http::FieldId::kAccept);
-  const filter::Denial denial =
-      filter::MakeDenial(check_.decision, accept == nullptr ? std::string_view() : accept->value,
-                         SystemClock::Get().Now(), limiter::RefusedKey(check_));
+  const filter::Denial denial = http::DenialOf(
+      check_, accept == nullptr ? std::string_view() : accept->value, SystemClock::Get().Now());
   Refuse({.status = 429,
           .content_type = denial.content_type,
           .extra = limit_lines_,

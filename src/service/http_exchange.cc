@@ -249,8 +249,7 @@ void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
     out += "\r\n";
     return;
   }
-  const filter::Denial denial =
-      filter::MakeDenial(check.decision, item.accept, worker.Now(), limiter::RefusedKey(check));
+  const filter::Denial denial = http::DenialOf(check, item.accept, worker.Now());
   http::AppendHead(out, item.denied_status, denial.content_type, denial.body.size(), envelope);
   http::AppendLimitHeaders(out, check, worker.options().headers);
   out += "\r\n";

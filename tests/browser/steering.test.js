@@ -125,6 +125,12 @@ describe('steering', { concurrency: false }, () => {
     await row.getByText('room').waitFor();
     await row.getByRole('link', { name: 'per-user' }).waitFor();
     await shot(page, 'buckets');
+    await check('w', 5);
+    await page.getByLabel('Limited only').check();
+    await page.getByRole('rowheader', { name: 'api/per-user|user:w' }).waitFor();
+    assert.equal(await row.count(), 0);
+    await page.getByLabel('Limited only').uncheck();
+    await row.waitFor();
     await row.getByRole('button', { name: 'api/per-user|user:y', exact: true }).click();
     await page.locator('#found', { hasText: 'api/per-user|user:y' }).waitFor();
     await page.getByText('3 of 5').first().waitFor();

@@ -105,10 +105,12 @@ async function watchHealth() {
 
 /** The buttons that are disabled say why one by one; this says it before they are looked for. */
 function showAccess() {
-  const text = refusalOf('POST /admin/reset') ? 'Read only' : refusalOf('POST /admin/policies') ? 'No policy changes' : '';
+  const [resets, policies] = ['POST /admin/reset', 'POST /admin/policies'].map((route) => !refusalOf(route));
+  const text = !policies ? (resets ? 'No policy changes' : 'Read only') : resets ? '' : 'Policy changes only';
+  const refused = { 'Read only': 'anything', 'No policy changes': 'policies', 'Policy changes only': 'anything but policies' }[text];
   const pill = document.getElementById('access');
   pill.hidden = text === '';
-  pill.title = `This key may not change ${text === 'Read only' ? 'anything' : 'policies'}: the buttons for it are disabled.`;
+  pill.title = `This key may not change ${refused}: the buttons for it are disabled.`;
   show(pill, text);
 }
 

@@ -103,9 +103,10 @@ int Check(const std::vector<std::string>& files, bool lenient) {
     const std::size_t before = problems.size();
     config::Config config = config::Load(file, environment.overrides, problems);
     config.lenient = config.lenient || lenient;
-    if (problems.size() != before) continue;
-    std::cout << file << ": ok\n";
-    if (!config.policies.empty()) CheckPolicies(config.policies, config, true, problems);
+    const bool valid = problems.size() == before;
+    if (valid) std::cout << file << ": ok\n";
+    // Also beside other errors, so that all are found at once; stores may be among these.
+    if (!config.policies.empty()) CheckPolicies(config.policies, config, valid, problems);
   }
   config::Config alone;
   alone.lenient = lenient;

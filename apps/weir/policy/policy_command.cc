@@ -99,7 +99,8 @@ int RunHistory(const Words& words) {
         for (const dom::element one : versions) {
           dom::element policy;
           const bool there = one["policy"].get(policy) == simdjson::SUCCESS && !policy.is_null();
-          table.Add({TextOf(one, "version"), TextOf(one, "at"), TextOf(one, "action"),
+          // A deletion makes no version, so its number would name another state.
+          table.Add({there ? TextOf(one, "version") : "-", TextOf(one, "at"), TextOf(one, "action"),
                      there ? TextOf(policy, "type") : "", there ? TextOf(policy, "capacity") : "",
                      there ? StateOf(policy) : "gone", TextOf(one, "who")});
         }

@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "proxy/proxy_service.h"
+#include "restart_note.h"
 #include "telemetry/log.h"
 
 namespace weir::app::proxy_command {
@@ -39,7 +40,7 @@ void Reload(ProxyService& service) {
 }
 
 /// Serves until SIGTERM or SIGINT; SIGHUP and a changed policy file reload.
-int Run(const config::Config& config) {
+int Run(const config::Config& config, const std::string& file) {
   // Blocked before any thread is made, so that all inherit it and sigtimedwait gets every signal.
   sigset_t signals;
   sigemptyset(&signals);
@@ -50,6 +51,7 @@ int Run(const config::Config& config) {
                            .format = config.log.format == config::LogFormat::kJson
                                          ? telemetry::LogFormat::kJson
                                          : telemetry::LogFormat::kConsole});
+  const RestartNote changes(file);
   auto opened = ProxyService::Open(config);
   if (!opened) {
     std::cerr << "weir proxy: " << opened.error().message << '\n';
@@ -64,6 +66,7 @@ int Run(const config::Config& config) {
     if (got == SIGTERM || got == SIGINT) break;
     auto now = WriteTimes(config.policies);
     if (got == SIGHUP || now != written) Reload(service);
+    if (got == SIGHUP) changes.Write();
     written = std::move(now);
   }
   service.Stop();
@@ -127,6 +130,7 @@ void Configure(Syntax word, int& exit_code) {
   value("--policies", "policies", "Policy files, separated by commas");
   value("--policy-store", "policy_store", "Database with the admin API's policies (auto)");
   value("--per-ip", "proxy.per_ip", "Limit per client address (100/60m unless there are policies)");
+  value("--unmatched", "unmatched", "Requests that no policy applies to: allow or deny (allow)");
   value("--domain", "proxy.domain", "Domain of the policies, if they have several");
   value("--trusted-proxies", "trusted_proxies",
         "Networks whose X-Forwarded-For is trusted, separated by commas");
@@ -153,7 +157,9 @@ void Configure(Syntax word, int& exit_code) {
   value("--log-format", "log.format", "console or json (console)");
   value("--log-level", "log.level", "debug, info, warn, error or off (info)");
   word.Footer(kFooter);
-  word.OnRun([flags, &exit_code] { exit_code = LoadConfig(*flags) ? Run(flags->config) : 2; });
+  word.OnRun([flags, &exit_code] {
+    exit_code = LoadConfig(*flags) ? Run(flags->config, flags->config_file) : 2;
+  });
 }
 
 const Command kProxy("proxy", "Run a rate-limiting reverse proxy in front of an HTTP server.",

@@ -175,6 +175,7 @@ Status ProxyService::OpenLimiters() {
   auto tracing = Tracing::Open(config_);
   if (!tracing) return tracing.error();
   tracing_ = std::move(*tracing);
+  shared_->deny_unmatched = config_.deny_unmatched;
   shared_->observe = ObserverOptionsOf(config_, tracing_.get());
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));

@@ -39,8 +39,8 @@ bool IsAllowed(dom::element object) {
 
 /// No policy that is enforced applies. The default policy meets every bare key, so this is for
 /// descriptors alone. Whether shadow policies applied is known to `weir explain` only.
-bool IsUnlimited(dom::element answer) {
-  return IsAllowed(answer) && NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty();
+bool IsUnmatched(dom::element answer) {
+  return NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty();
 }
 
 /// Why a check is refused for good. A policy may charge more than the check says.
@@ -53,8 +53,9 @@ void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false
   const bool allowed = IsAllowed(answer);
   bool degraded = false;
   if (answer["degraded"].get(degraded) != simdjson::SUCCESS) degraded = false;
-  if (IsUnlimited(answer)) {
-    std::cout << "allowed: no enforced policy applies\n";
+  if (IsUnmatched(answer)) {
+    std::cout << (allowed ? "allowed: no enforced policy applies\n"
+                          : "refused: no enforced policy applies (unmatched: deny)\n");
     return;
   }
   std::cout << (allowed ? "allowed" : "limited");
@@ -106,7 +107,7 @@ int RunCheck(const Words& words) {
                             }
                             if (!words.remote.json) {
                               PrintDecision(answer, words.cost, words.overdraw);
-                              if (IsUnlimited(answer)) AskHint(words);
+                              if (IsUnmatched(answer)) AskHint(words);
                             }
                             return IsAllowed(answer) ? kExitOk : kExitNo;
                           });
@@ -131,7 +132,7 @@ int RunExplain(const Words& words) {
     const int code = IsAllowed(answer) ? kExitOk : kExitNo;
     if (words.remote.json) return code;
     // Without a policy the service alone knows why; else the lines below say it.
-    if (IsUnlimited(answer)) {
+    if (IsUnmatched(answer)) {
       std::cout << Shown(WithWaits(TextOf(answer, "why")), 300) << '\n';
       PrintHint(answer);
     } else {

@@ -32,6 +32,11 @@ bool SubjectWords::Valid() const {
     std::cerr << "weir: --entry must be like user=42, not " << Shown(entry) << '\n';
     return false;
   }
+  if (key.find('=') != std::string::npos && key.find('|') == std::string::npos) {
+    std::cerr << "weir: note: " << Shown(key)
+              << " is taken as a bare key; for an entry of a request, "
+              << "write -e " << Shown(key) << '\n';
+  }
   return true;
 }
 

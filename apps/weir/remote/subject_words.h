@@ -19,7 +19,7 @@ struct SubjectWords {
 
   void AddTo(Syntax word, const std::string& about_key);
 
-  /// Nothing wrong with them; else says so.
+  /// Nothing wrong with them; else says so. Notes a key that looks like an entry.
   bool Valid() const;
 
   /// What a body may say besides whom it is about and the cost.

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "config/config.h"
+#include "restart_note.h"
 #include "serve/service.h"
 #include "telemetry/log.h"
 
@@ -77,6 +78,7 @@ int Serve(const Flags& flags) {
 
   auto config = LoadConfig(flags);
   if (!config) return 2;
+  const RestartNote changes(flags.file);
   auto service = Service::Open(std::move(*config));
   if (!service) {
     telemetry::FlushLog();
@@ -89,6 +91,7 @@ int Serve(const Flags& flags) {
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) break;
     (*service)->Reload();
+    changes.Write();
   }
   Log(Level::kInfo, "draining");
   (*service)->Stop();

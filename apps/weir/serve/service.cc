@@ -111,6 +111,7 @@ Status Service::OpenLimiter() {
   limiter::Fallback::Options fallback;
   fallback.share = config_.local_share;
   shared_.emplace(catalog_->live(), catalog_->ids(), fallback);
+  shared_->deny_unmatched = config_.deny_unmatched;
   shared_->observe = ObserverOptionsOf(config_, tracing_.get());
   for (std::size_t i = 0; i < pool_->size(); ++i) {
     limiters_.push_back(std::make_unique<limiter::PolicyLimiter>(*shared_, stores_->Take(i)));

@@ -16,7 +16,7 @@ Status ToStatus(const access::Admission& admission, Operation operation) {
   Code code = Code::kUnauthenticated;
   if (admission.verdict == Verdict::kRoleMissing) code = Code::kPermissionDenied;
   if (admission.verdict == Verdict::kSlowedDown) code = Code::kResourceExhausted;
-  return Error{code, access::Explain(admission.verdict, operation)};
+  return Error{code, access::Explain(admission, operation)};
 }
 
 /// GET /v1/auth carries the headers of the client that a proxy asks about, and that client's key is

@@ -102,7 +102,9 @@ Status Service::OpenResp() {
   options.hooks.administrator = [this](std::string_view address,
                                        std::string_view password) -> std::optional<std::string> {
     if (!guard_->Admits(address, password)) return std::nullopt;
-    return admin::WhoAsks(guard_->has_keys() ? password : std::string_view(), address);
+    const access::Caller caller{.address = address, .key = password, .door = "resp", .quiet = true};
+    const std::string holder = guard_->gate().Admit(caller, access::Operation::kOperate).Holder();
+    return (holder.empty() ? "" : holder + " from ") + std::string(address);
   };
   access::Gate& gate = guard_->gate();
   // One gate for all keys, so that guesses at any of them are slowed down together.

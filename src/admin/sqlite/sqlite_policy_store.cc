@@ -38,12 +38,7 @@ Status WriteStep(Connection& connection, const PolicyEdit& edit, PolicyStep& ste
                                   : UpdatePolicy(connection, *step.after);
   if (!written.ok()) return written;
   AuditEntry entry = EntryOf(edit, step, at);
-  const char* action = !step.after ? "delete" : !step.before ? "create" : "update";
-  if (Status noted =
-          AppendVersion(connection, {0, edit.key, at, edit.who, action, entry.before, entry.after});
-      !noted.ok()) {
-    return noted;
-  }
+  if (Status noted = AppendVersion(connection, ChangeOf(entry)); !noted.ok()) return noted;
   return InsertEntry(connection, entry);
 }
 

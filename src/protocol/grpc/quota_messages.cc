@@ -41,6 +41,10 @@ QuotaNames NamesOf(const envoy::service::rate_limit_quota::v3::BucketId& id) {
 QuotaFacts FactsOf(const limiter::Check& check) {
   QuotaFacts facts;
   facts.limited = !check.status.ok();
+  if (check.refused_unmatched()) {
+    facts.limited = true;
+    facts.assignable = false;
+  }
   facts.per_second = kUnlimitedPerSecond - 1;
   facts.remaining = check.status.ok() ? kUnlimitedPerSecond : 0;
   for (const limiter::PolicyVerdict& verdict : check.verdicts) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "filter/headers.h"
 #include "policy/policy_set.h"
 
 namespace weir::grpc {
@@ -118,6 +119,7 @@ const RateLimitResponse& RlsResponse::Of(const Request& request,
   if (quotas_ > 0 && over_quota_.size() == quotas_) {
     response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
   }
+  if (std::ranges::any_of(checks, &limiter::Check::refused_unmatched)) RefuseUnmatched();
   if (options_.headers) AddHeaders(checks);
   if (options_.dynamic_metadata) AddMetadata(request);
   return response_;
@@ -175,6 +177,12 @@ void RlsResponse::AddStatus(const RateLimitDescriptor& descriptor, const PolicyV
   if (shown_ != nullptr && Strictest(both) != &both[1]) return;
   shown_ = verdict;
   shown_status_ = index;
+}
+
+/// No descriptor is over a limit, but the request is refused. Envoy shows its client the body.
+void RlsResponse::RefuseUnmatched() {
+  response_.set_overall_code(RateLimitResponse::OVER_LIMIT);
+  response_.set_raw_body(std::string(filter::kUnmatched));
 }
 
 void RlsResponse::AddHeaders(std::span<const limiter::Check> checks) {

@@ -29,6 +29,7 @@ class RlsResponse {
   void AddStatuses(const Request& request, std::span<const limiter::Check> checks);
   void AddStatus(const envoy::extensions::common::ratelimit::v3::RateLimitDescriptor& descriptor,
                  const limiter::PolicyVerdict* verdict);
+  void RefuseUnmatched();
   void AddHeaders(std::span<const limiter::Check> checks);
   void AddLimitHeaders();
   void AddHeader(std::string_view name, std::string_view value);

@@ -43,6 +43,7 @@ void FillStanding(const limiter::Check& check, v1::CheckResponse& response) {
   if (check.decision.lease != 0) limiter::AppendPermits(*response.mutable_leases(), check);
   response.set_degraded(check.degraded);
   response.set_estimated(check.estimated);
+  response.set_unmatched(!check.matched);
 }
 
 void FillResponse(const v1::CheckRequest& request, const limiter::Check& check,

@@ -120,6 +120,7 @@ void AppendDecision(JsonWriter& json, const limiter::Check& check) {
       .Field("retryAfterMs", CeilMillis(decision.retry_after))
       .Field("resetAfterMs", CeilMillis(decision.reset_after))
       .Field("policy", check.policy);
+  if (!check.matched) json.Field("matched", false);
   if (decision.verdict == Verdict::kNever) json.Field("never", true);
   if (decision.lease != 0) {
     thread_local std::string permits;
@@ -149,6 +150,11 @@ void AppendLimitHeaders(std::string& out, const limiter::Check& check,
       applied, check.decision, choice,
       [&out](std::string_view name, std::string_view value) { AppendField(out, name, value); });
   if (!check.degraded_by.empty()) AppendField(out, "X-RateLimit-Degraded", check.degraded_by);
+}
+
+filter::Denial DenialOf(const limiter::Check& check, std::string_view accept, Nanos now) {
+  if (check.refused_unmatched()) return filter::MakeDenial(filter::kUnmatched, accept, now);
+  return filter::MakeDenial(check.decision, accept, now, limiter::RefusedKey(check));
 }
 
 }  // namespace weir::http

@@ -48,13 +48,16 @@ void AppendHead(std::string& out, int status, std::string_view content_type, std
 void AppendResponse(std::string& out, const Response& response, const Envelope& envelope);
 
 /// One decision as JSON: {"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,
-/// "resetAfterMs":100,"policy":"per-user"}, with "never" (the cost exceeds the limit), "lease",
-/// "leases", "released" and "degraded" where they apply, or {"error":…,"message":…} if it could not
-/// be decided.
+/// "resetAfterMs":100,"policy":"per-user"}, with "matched" (false: no policy applies), "never"
+/// (waiting does not help), "lease", "leases", "released" and "degraded" where they apply, or
+/// {"error":…,"message":…} if it could not be decided.
 void AppendDecision(JsonWriter& json, const limiter::Check& check);
 
 /// The rate-limit headers of a decided check, each with its CRLF.
 void AppendLimitHeaders(std::string& out, const limiter::Check& check, filter::HeaderChoice choice);
+
+/// What the client of a refused check is told, in the format that it accepts.
+filter::Denial DenialOf(const limiter::Check& check, std::string_view accept, Nanos now);
 
 /// Milliseconds, rounded up.
 std::int64_t CeilMillis(std::chrono::nanoseconds duration) noexcept;

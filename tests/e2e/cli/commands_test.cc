@@ -50,6 +50,9 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
   EXPECT_THAT(Weir({"explain", "-e", "user=43"}).output, HasSubstr("default/per-user|user:43"));
   EXPECT_EQ(Weir({"check", "-e", "tenant=x"}).output, "allowed: no enforced policy applies\n");
   EXPECT_EQ(Weir({"explain", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
+  EXPECT_THAT(Weir({"check", "user=42", "--peek"}).error_output,
+              HasSubstr("user=42 is taken as a bare key; for an entry of a request, write -e"));
+  EXPECT_EQ(Weir({"check", "user-1", "--peek"}).error_output, "");
   EXPECT_EQ(Weir({"policy", "shadow", "per-user"}).exit_code, kOk);
   EXPECT_EQ(Weir({"check", "-e", "user=42"}).output, "allowed: no enforced policy applies\n");
   EXPECT_THAT(Weir({"explain", "-e", "user=42"}).output,
@@ -300,6 +303,10 @@ TEST_F(Cli, PoliciesGoThroughTheirLife) {
   EXPECT_THAT(Weir({"policy", "get", "p", "--json"}).output, HasSubstr("\"capacity\":5,"));
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kRefused);
+  // Latest first, in the words of the audit log; a deletion has no version of its own.
+  EXPECT_THAT(Weir({"policy", "history", "p"}).output,
+              ContainsRegex("-  [^ ]+  delete .*gone.*\n.*4  [^ ]+  undo .*\n"
+                            ".*3  [^ ]+  rollback .*\n.*2  [^ ]+  update .*\n.*1  [^ ]+  create "));
 }
 
 TEST_F(Cli, WhatWasForAWhileComesBackOnlyWithANewEnd) {

@@ -15,6 +15,7 @@ namespace weir {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kGood =
     "domain: api\n"
@@ -45,6 +46,17 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   const Outcome of_config = Check(config);
   EXPECT_EQ(of_config.code, 0) << of_config.err;
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
+}
+
+TEST(ConfigCheck, ErrorsOfTheConfigurationDoNotHideThoseOfItsPolicies) {
+  const test::TempDir folder;
+  const std::string config =
+      folder.Write("weir.yaml", "admin: {key: x}\npolicies: [none.yaml]\n").string();
+  const Outcome both = Check(config);
+  EXPECT_EQ(both.code, 1);
+  EXPECT_THAT(both.err, HasSubstr("unknown setting 'admin.key'"));
+  EXPECT_THAT(both.err, HasSubstr("none.yaml"));
+  EXPECT_THAT(both.out, Not(HasSubstr("ok")));
 }
 
 TEST(ConfigCheck, WarnsOfPoliciesThatAClusterCannotChargeTogether) {

@@ -42,6 +42,15 @@ TEST_F(Admin, PoliciesAreCreatedChangedAndDeleted) {
             404);
 }
 
+TEST_F(Admin, WhereAFractionCanBeGivenIsSaid) {
+  Serve();
+  const HttpResponse refused =
+      Client().Post("/admin/policies", R"({"key":"k","type":"TOKEN_BUCKET","refillRate":0.5})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("refillRate: must be an integer, the permits a second; for a "
+                                      "fraction use a policy file (refill_per_second: 0.5)"));
+}
+
 TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
   Serve();
   HttpClient client = Client();

@@ -18,6 +18,7 @@ namespace weir::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Lifecycle : public ServiceTest {};
 
@@ -70,6 +71,18 @@ TEST_F(Lifecycle, ChangedFilesAreInForceAndBadOnesChangeNothing) {
   dir_.Write("policies.yaml", WithLimit(30));
   weir_->process().Signal(SIGHUP);
   EXPECT_TRUE(WaitUntil([&] { return limit().find("\"limit\":30,") != std::string::npos; }));
+}
+
+TEST_F(Lifecycle, AReloadNamesTheSettingsThatNeedARestart) {
+  const auto config = dir_.Write("weir.yaml", "admin: {keys: [an-old-key-0123456789]}\n");
+  Serve({"--config", config.string()});
+  dir_.Write("weir.yaml",
+             "admin: {keys: [an-old-key-0123456789, a-new-key-0123456789]}\nmax_keys: 1000\n");
+  weir_->process().Signal(SIGHUP);
+  EXPECT_TRUE(weir_->process().WaitForError(
+      "the configuration file has changed; restart to apply these settings"));
+  EXPECT_TRUE(weir_->process().WaitForError("admin.keys, max_keys"));
+  EXPECT_THAT(weir_->process().error_output(), Not(HasSubstr("a-new-key")));
 }
 
 TEST_F(Lifecycle, EndsThoughNobodyReadsWhatItPrints) {

@@ -16,6 +16,7 @@ constexpr const char* kAdmin = "admin-key-0123456789";
 constexpr const char* kReader = "reader-key-0123456789";
 constexpr const char* kOperator = "operator-key-0123456789";
 constexpr const char* kPayments = "payments-key-0123456789";
+constexpr const char* kDeployer = "deployer-key-0123456789";
 constexpr const char* kGate = "gateway-key-0123456789";
 
 class Access : public ServiceTest {
@@ -23,20 +24,20 @@ class Access : public ServiceTest {
   void ServeWithKeys(const std::string& more = "", const std::vector<std::string>& flags = {}) {
     const auto secret = dir_.Write("operator.key", std::string(kOperator) + "\n");
     std::vector<std::string> arguments = {
-        "--config",
-        dir_.Write("weir.yaml", "admin: {keys: [" + std::string(kAdmin) +
-                                    "]}\n"
-                                    "access:\n"
-                                    "  keys:\n"
-                                    "    - {name: reader, roles: [read], key: " +
-                                    kReader +
-                                    "}\n"
-                                    "    - {name: operator, roles: [operate], file: " +
-                                    secret.string() +
-                                    "}\n"
-                                    "    - payments:slots+send:" +
-                                    kPayments + "\n    - gateway:check:" + kGate + "\n" + more)
-            .string()};
+        "--config", dir_.Write("weir.yaml", "admin: {keys: [" + std::string(kAdmin) +
+                                                "]}\n"
+                                                "access:\n"
+                                                "  keys:\n"
+                                                "    - {name: reader, roles: [read], key: " +
+                                                kReader +
+                                                "}\n"
+                                                "    - {name: operator, roles: [operate], file: " +
+                                                secret.string() +
+                                                "}\n"
+                                                "    - payments:slots+send:" +
+                                                kPayments + "\n    - gateway:check:" + kGate +
+                                                "\n    - ci:policies:" + kDeployer + "\n" + more)
+                        .string()};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     Serve(arguments);
   }
@@ -103,6 +104,27 @@ TEST_F(Access, RolesOfTheAdminApi) {
   EXPECT_EQ(Status(kOperator, "POST", "/admin/policies", kPolicy), 403);
   EXPECT_EQ(Status(kGate, "GET", "/admin/status"), 403);
   EXPECT_EQ(Status(kAdmin, "POST", "/admin/policies", kPolicy), 201);
+}
+
+TEST_F(Access, WhoAppliesPoliciesMayDoNothingElse) {
+  ServeWithKeys();
+  constexpr std::string_view kPolicy = R"({"key":"k","type":"TOKEN_BUCKET","capacity":1})";
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/policies", kPolicy), 201);
+  EXPECT_EQ(Status(kDeployer, "PUT", "/admin/policies/k", kPolicy), 200);
+  EXPECT_EQ(Status(kDeployer, "GET", "/admin/policies"), 200);
+  EXPECT_EQ(Status(kDeployer, "GET", "/admin/policies/k/versions"), 200);
+  EXPECT_EQ(Status(kDeployer, "DELETE", "/admin/policies/k"), 204);
+  for (const char* path : {"/admin/status", "/admin/audit", "/admin/top", "/admin/explain?key=k",
+                           "/admin/rate-limit/config", "/admin/policies/../status"}) {
+    EXPECT_NE(Status(kDeployer, "GET", path), 200) << path;
+  }
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/reset/k"), 403);
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/1/undo"), 403);
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/rate-limit/config", kSlotConfig), 403);
+  EXPECT_EQ(Status(kDeployer, "POST", "/v1/refund", kRefund), 403);
+  HttpClient client = Client();
+  const std::string log = client.Get("/admin/audit", {{"X-API-Key", kReader}}).body;
+  EXPECT_THAT(log, HasSubstr(R"("who":"key ci from 127.0.0.1","action":"policy.delete")"));
 }
 
 TEST_F(Access, ASettingOpensOrClosesEach) {

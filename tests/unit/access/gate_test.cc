@@ -65,7 +65,7 @@ TEST_F(GateTest, ARoleIsForItsOperationsAlone) {
   for (const Operation other :
        {Operation::kGiveBack, Operation::kRead, Operation::kOperate, Operation::kAdmin}) {
     EXPECT_EQ(Ask(kPayments, other), Verdict::kRoleMissing);
-    EXPECT_THAT(Explain(Verdict::kRoleMissing, other),
+    EXPECT_THAT(Explain({.verdict = Verdict::kRoleMissing}, other),
                 ::testing::HasSubstr("the role " + std::string(RoleNeeded(other)) + ","));
   }
   EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
@@ -85,7 +85,10 @@ TEST_F(GateTest, TellsWhoItWas) {
   EXPECT_EQ(gate_.Admit({.key = "eyJgood"}, Operation::kRead).name, "alice");
   EXPECT_EQ(gate_.Admit({.key = "eyJgood"}, Operation::kRead).Holder(), "token alice");
   EXPECT_EQ(gate_.Admit({.subject = "ledger"}, Operation::kRead).Holder(), "certificate ledger");
-  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kSend).Holder(), "");
+  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kSend).Holder(), "key payments");
+  EXPECT_EQ(Gate({}, {config::Sha256("abc")}).Admit({.key = "abc"}, Operation::kSend).Holder(),
+            "key ba7816bf");  // the digest of FIPS 180-2, appendix B.1
+  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kCheck).Holder(), "");  // not looked at
 }
 
 TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
@@ -95,6 +98,8 @@ TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
   const Admission slow = gate_.Admit({.address = "192.0.2.1", .key = "guess"}, Operation::kRead);
   EXPECT_EQ(slow.verdict, Verdict::kSlowedDown);
   EXPECT_EQ(slow.retry_after, Gate::kWrongKeyEvery);
+  EXPECT_EQ(Explain(slow, Operation::kRead),
+            "too many wrong keys from this address; try again in 6 s");
   // Neither is the right one, or guessing would go on. Other addresses are.
   EXPECT_EQ(Ask(kAdmin, Operation::kRead), Verdict::kSlowedDown);
   EXPECT_EQ(Ask(kAdmin, Operation::kRead, "192.0.2.2"), Verdict::kAdmitted);
@@ -173,9 +178,13 @@ TEST(Roles, EveryRouteHasOneAndTheUnknownNeedsTheMost) {
   EXPECT_EQ(OperationOf("POST", "/api/v1/slots/e1/reschedule"), Operation::kSlotsChange);
   EXPECT_EQ(OperationOf("POST", "/api/send"), Operation::kSend);
   EXPECT_EQ(OperationOf("POST", "/api/config"), Operation::kAdmin);
-  EXPECT_EQ(OperationOf("GET", "/admin/policies"), Operation::kRead);
-  EXPECT_EQ(OperationOf("HEAD", "/admin/policies"), Operation::kRead);
-  EXPECT_EQ(OperationOf("POST", "/admin/policies"), Operation::kAdmin);
+  EXPECT_EQ(OperationOf("GET", "/admin/policies"), Operation::kReadPolicies);
+  EXPECT_EQ(OperationOf("HEAD", "/admin/policies/k/versions"), Operation::kReadPolicies);
+  EXPECT_EQ(OperationOf("POST", "/admin/policies"), Operation::kPolicies);
+  EXPECT_EQ(OperationOf("DELETE", "/admin/policies/k"), Operation::kPolicies);
+  EXPECT_EQ(OperationOf("POST", "/admin/policies-of-others"), Operation::kAdmin);
+  EXPECT_EQ(OperationOf("POST", "/admin/audit/1/undo"), Operation::kAdmin);
+  EXPECT_EQ(OperationOf("GET", "/admin/status"), Operation::kRead);
   EXPECT_EQ(OperationOf("POST", "/admin/reset/k"), Operation::kOperate);
   EXPECT_EQ(OperationOf("GET", "/healthz"), Operation::kPublic);
   EXPECT_EQ(OperationOf("POST", "/anything"), Operation::kAdmin);
@@ -186,6 +195,16 @@ TEST(Roles, AreParsedAndImplyEachOther) {
   EXPECT_TRUE(MayDo(*ParseRoles("operate"), Operation::kRead));
   EXPECT_FALSE(MayDo(*ParseRoles("read"), Operation::kOperate));
   EXPECT_TRUE(MayDo(*ParseRoles("admin"), Operation::kSend));
+  for (std::size_t i = 0; i < kOperations; ++i) {
+    const auto operation = static_cast<Operation>(i);
+    const bool own = operation == Operation::kPublic || operation == Operation::kPolicies ||
+                     operation == Operation::kReadPolicies;
+    EXPECT_EQ(MayDo(*ParseRoles("policies"), operation), own) << i;
+    EXPECT_TRUE(MayDo(kEveryRole, operation)) << i;
+  }
+  EXPECT_TRUE(MayDo(*ParseRoles("read"), Operation::kReadPolicies));
+  EXPECT_TRUE(MayDo(*ParseRoles("operate"), Operation::kReadPolicies));
+  EXPECT_FALSE(MayDo(*ParseRoles("operate"), Operation::kPolicies));
   for (const char* wrong : {"", "root", "read+", "+read", "read,admin", "Read"}) {
     EXPECT_FALSE(ParseRoles(wrong).ok()) << wrong;
   }

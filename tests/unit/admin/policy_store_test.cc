@@ -207,6 +207,15 @@ TEST(StoredPolicy, ItsVersionIsReadFromTheFieldAndNotFromATextLikeIt) {
 }
 
 // All policies are put in force together, so those of files take up room as well.
+TEST(PolicyChange, HasTheWordsOfTheAuditLog) {
+  const PolicyEdit edit{.key = "user-123", .who = "me", .action = "policy.undo"};
+  const PolicyChange change = ChangeOf(EntryOf(edit, {.before = Sample()}, 7));
+  EXPECT_EQ(change.action, "undo");  // and not "delete", though nothing is left
+  EXPECT_EQ(change.key, "user-123");
+  EXPECT_EQ(change.at, 7);
+  EXPECT_EQ(change.after, "");
+}
+
 TEST(PolicyEdit, NoMoreAreMadeThanFitBesideThoseOfFiles) {
   std::vector<Definition> managed;
   for (std::size_t i = 0; i < kMaxPolicies - 2; ++i) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <future>
+#include <optional>
 #include <string>
 
 #include "support/temp_dir.h"
@@ -11,6 +14,7 @@
 namespace weir {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 TEST(FolderLock, OneHasItUntilItsEnd) {
@@ -19,13 +23,26 @@ TEST(FolderLock, OneHasItUntilItsEnd) {
   {
     const Result<FolderLock> first = FolderLock::Take(path);
     ASSERT_TRUE(first.ok()) << first.error().message;
-    const Result<FolderLock> second = FolderLock::Take(path);
+    const Result<FolderLock> second = FolderLock::Take(path, "lock", 0ms);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().code, Code::kUnavailable);
     EXPECT_THAT(second.error().message,
                 HasSubstr(path + " is in use by process " + std::to_string(::getpid()) + ";"));
   }
   EXPECT_TRUE(FolderLock::Take(path).ok());
+}
+
+// As of a process that was killed and is not gone yet when the next one starts.
+TEST(FolderLock, WaitsForTheOneBeforeItToEnd) {
+  const test::TempDir folder;
+  const std::string path = folder.path().string();
+  std::optional<Result<FolderLock>> first(FolderLock::Take(path));
+  ASSERT_TRUE(first->ok());
+  auto second =
+      std::async(std::launch::async, [&] { return FolderLock::Take(path, "lock", 2min); });
+  EXPECT_EQ(second.wait_for(100ms), std::future_status::timeout);
+  first.reset();
+  EXPECT_TRUE(second.get().ok());
 }
 
 TEST(FolderLock, AFolderThatIsNotThereIsNamed) {

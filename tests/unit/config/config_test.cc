@@ -67,6 +67,7 @@ grpc: { max_streams: 100, max_message: 64k }
 auth: { user_header: X-Account, api_key_header: X-Token }
 max_keys: 5_000_000
 local_share: 0.5
+unmatched: deny
 tls: { cert: c.pem, key: k.pem, client_ca: ca.pem }
 limits: { max_body: 2M, max_header: 32k, max_connections: 100, idle_timeout: 1m, request_timeout: 500ms, drain_timeout: 3s }
 threads: 4
@@ -96,6 +97,7 @@ default_policy: { quota: { fixed_window: { limit: 7, window: 1s } }, on_store_er
   EXPECT_THAT(config.trusted_proxies, SizeIs(1));
   EXPECT_EQ(config.max_keys, 5'000'000U);
   EXPECT_EQ(config.local_share, 0.5);
+  EXPECT_TRUE(config.deny_unmatched);
   EXPECT_EQ(config.tls.client_ca, "ca.pem");
   EXPECT_EQ(config.limits.max_body, 2U * 1024 * 1024);
   EXPECT_EQ(config.limits.request_timeout, 500ms);

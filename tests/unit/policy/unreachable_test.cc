@@ -9,6 +9,7 @@
 namespace weir::policy {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -52,6 +53,12 @@ TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
               ElementsAre(HasSubstr("paths begin with '/'")));
   EXPECT_THAT(Warnings({"name: a, match: {route: '/pay?x=1'}"}),
               ElementsAre(HasSubstr("without the query")));
+}
+
+TEST(Unreachable, AllThatIsWrongWithAPolicyIsSaidAtOnce) {
+  EXPECT_THAT(Warnings({"name: a, match: {ip: 10.0.0.0/8, route: v1/login}"}),
+              ElementsAre(AllOf(HasSubstr("ip '10.0.0.0/8' is a network"),
+                                HasSubstr("; route 'v1/login': paths begin with '/'"))));
 }
 
 // What callers put into the chains of Envoy's files is theirs, whatever they call it.

@@ -10,6 +10,11 @@ import { chargingWords, count, fromBucket, plainName, span } from '../text.js';
 
 const PER_PAGE = 50;
 const BARE = 'key|';
+/** CL.THROTTLE brings the quota with each command. */
+const THROTTLE = 'cl|';
+/** How many buckets are looked at for a page of those that are limited, and how many in one request. */
+const MOST_LOOKED_AT = 20000;
+const AT_ONCE = 1000;
 
 /** The service counts in milliseconds; people do not. */
 const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\b/g, (_, ms) => span(Number(ms)));
@@ -17,7 +22,7 @@ const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\
 function why(explained) {
   const kind = explained.allowed ? 'good' : 'bad';
   const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be limited.')];
-  if (!explained.allowed && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost exceeds the limit.');
+  if (!explained.allowed && explained.policy && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost exceeds the limit.');
   // Not an alert: the person asked for it, and the region around it is announced.
   return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));
 }
@@ -69,6 +74,12 @@ export function readRequest(text) {
     return Object.fromEntries(trimmed.split(/\s+/).map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
   }
   return text.includes('|') ? { bucket: text } : { key: text };
+}
+
+/** Why no policy is shown for a bucket. One that was counted by another algorithm stays until it is full again. */
+function whyNone(bucket, rows) {
+  if (bucket.bucket.startsWith(THROTTLE)) return 'quota from the command';
+  return rows.some((one) => one.bucket === bucket.bucket && one.policy) ? 'from before the algorithm changed' : 'no active policy';
 }
 
 export function render(root, { query, signal }) {
@@ -127,19 +138,40 @@ export function render(root, { query, signal }) {
   // --- all keys: one page at a time; the service keeps the place ---
   const list = h('div', null, empty('Loading…'));
   const prefix = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'api/per-user|' });
+  const onlyLimited = h('input', { type: 'checkbox' });
   let cursors = [''];
+  let before = [0]; // rows on the pages before each of them
+
+  function ask(cursor, limit) {
+    const params = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }), ...(prefix.value && { prefix: prefix.value }) });
+    return page(`/admin/metrics?${params}`, signal);
+  }
+
+  /** Goes through the store until it has found a page of them. */
+  async function limitedFrom(cursor) {
+    const items = [];
+    let next = cursor;
+    for (let seen = 0; seen < MOST_LOOKED_AT && items.length < PER_PAGE; seen += AT_ONCE) {
+      const found = await ask(next, AT_ONCE);
+      items.push(...found.items.filter((k) => k.status === 'LIMITED'));
+      next = found.next;
+      if (!next) break;
+    }
+    return { items, next };
+  }
+
+  const nothingFound = (more) => (more ? 'Nothing in this part of the store; see the next page.' : onlyLimited.checked ? 'No key is limited now.' : prefix.value ? 'No bucket has this prefix.' : 'No keys are held now.');
 
   async function load() {
     const cursor = cursors.at(-1);
-    const params = new URLSearchParams({ limit: String(PER_PAGE), ...(cursor && { cursor }), ...(prefix.value && { prefix: prefix.value }) });
     try {
-      const found = await page(`/admin/metrics?${params}`, signal);
+      const found = await (onlyLimited.checked ? limitedFrom(cursor) : ask(cursor, PER_PAGE));
       const rows = found.items; // of a Redis perhaps a few more than asked for
-      const nothing = found.next ? 'Nothing in this part of the store; see the next page.' : prefix.value ? 'No bucket has this prefix.' : 'No keys are held now.';
-      const from = (cursors.length - 1) * PER_PAGE;
+      const nothing = nothingFound(found.next);
+      const from = before.at(-1);
       show(list, rows.length === 0 ? empty(nothing) : table('Buckets, in the order of their names', [
         { title: 'Bucket', head: true, cell: (k) => h('button', { type: 'button', class: 'link', onclick: () => open(k.bucket) }, name(k.bucket, 120)) },
-        { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, 'no active policy')) },
+        { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, whyNone(k, rows))) },
         { title: 'Algorithm', cell: (k) => h('span', { class: 'nowrap' }, String(k.algorithm).toLowerCase().replaceAll('_', ' ')) },
         { title: 'Used', num: true, cell: (k) => (k.capacity === undefined ? '–' : used(k.windowRequestCount, k.capacity)) },
         { title: 'State', cell: (k) => (k.status === 'LIMITED' ? h('strong', null, 'limited') : k.status ? 'has room' : '–') },
@@ -147,8 +179,8 @@ export function render(root, { query, signal }) {
         { title: 'Actions', actions: true, cell: (k) => resetButton({ bucket: k.bucket }, k.bucket, { class: 'small quiet' }) },
       ], rows), pager({
         noun: 'buckets', from, shown: rows.length, total: prefix.value ? undefined : found.total,
-        onPrevious: cursors.length > 1 ? () => { cursors.pop(); load(); } : null,
-        onNext: found.next ? () => { cursors.push(found.next); load(); } : null,
+        onPrevious: cursors.length > 1 ? () => { cursors.pop(); before.pop(); load(); } : null,
+        onNext: found.next ? () => { cursors.push(found.next); before.push(from + rows.length); load(); } : null,
       }));
     } catch (error) {
       if (!signal.aborted) show(list, failure(error, 'The list of keys'));
@@ -161,18 +193,24 @@ export function render(root, { query, signal }) {
     look(input.value).then(() => detail.querySelector('h2')?.focus());
     scrollTo(0, 0);
   }
+  function again() {
+    cursors = [''];
+    before = [0];
+    load();
+  }
   let typing;
   prefix.addEventListener('input', () => {
     clearTimeout(typing);
-    typing = setTimeout(() => { cursors = ['']; load(); }, 200);
+    typing = setTimeout(again, 200);
   });
+  onlyLimited.addEventListener('change', again);
 
   root.append(
     pageHead('Keys', 'Look up a key, or a request by its entries: why it is limited, and when that ends. Looking charges nothing.'),
     h('form', { class: 'toolbar', role: 'search', onsubmit: (event) => { event.preventDefault(); look(input.value); } },
       h('div', { class: 'grow' }, field('Key or request', input)), h('button', { class: 'primary', type: 'submit' }, 'Explain')),
     detail,
-    card('Keys held by the store', { aside: h('div', null, field('Begins with', prefix)) }, list));
+    card('Keys held by the store', { aside: h('div', { class: 'toolbar' }, h('label', { class: 'check' }, onlyLimited, 'Limited only'), field('Begins with', prefix)) }, list));
   if (input.value) look(input.value);
   load();
 }

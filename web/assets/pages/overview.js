@@ -81,7 +81,7 @@ function statusFacts(status, store) {
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
     ['Decided without the store', count(status.degraded)],
-    ['No policy applied', status.unmatched > 0 && (status.unmatched === 1 ? '1 check, allowed' : `${count(status.unmatched)} checks, all allowed`)],
+    ['No policy applied', status.unmatched > 0 && (status.unmatched === 1 ? '1 check' : `${count(status.unmatched)} checks`)],
     ['Reloads', status.failedReloads ? `${count(status.reloads)}, ${count(status.failedReloads)} failed` : count(status.reloads)],
     ['Up for', span((status.uptimeSeconds ?? 0) * 1000)],
     ['Version', status.version],
@@ -137,13 +137,15 @@ export function render(root, { signal }) {
     const now = { allowed: recent(seconds, 'allowed'), limited: recent(seconds, 'limited'), p50: latest(seconds, 'p50us'), p99: latest(seconds, 'p99us') };
     allowed.set(rate(now.allowed), 'a second');
     limited.set(rate(now.limited), 'a second', now.limited > 0);
-    p50.set(micros(now.p50));
-    p99.set(micros(now.p99));
+    // A second without requests has no latency: the figures are then those of the last one that had some.
+    const idle = !(seconds.at(-1)?.p50us > 0) && now.p50 > 0 ? 'when last asked' : '';
+    p50.set(micros(now.p50), idle);
+    p99.set(micros(now.p99), idle);
     const times = seconds.map((one) => one.t);
     rates.draw({ times, values: [seconds.map((one) => one.allowed), seconds.map((one) => one.limited)],
       describe: `Now ${rate(now.allowed)} allowed and ${rate(now.limited)} limited a second.` });
     latency.draw({ times, values: ['p50us', 'p99us'].map((field) => seconds.map((one) => (one[field] > 0 ? one[field] : NaN))),
-      describe: `Now ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
+      describe: `${idle ? 'When last asked' : 'Now'} ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
   });
   for (const kind of ['limited', 'hot', 'shadow']) {
     keepFresh(signal, 3000, async () => {

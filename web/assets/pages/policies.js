@@ -77,7 +77,8 @@ async function showVersions(policy, changed) {
   const before = new Map(versions.map((v, i) => [v, versions[i + 1]?.policy]));
   const chosen = await dialog(`Versions of ${plainName(key, 60)}`, (close) => [
     versions.length === 0 ? empty('No versions are kept.') : table('Versions, newest first', [
-      { title: 'Version', head: true, cell: (v) => String(v.version) },
+      { title: 'Version', head: true, cell: (v) => (v.policy ? String(v.version) : '–') },
+      { title: 'What', cell: (v) => name(v.action, 20) },
       { title: 'When', cell: (v) => moment(v.at) },
       { title: 'Who', cell: (v) => name(v.who || '–', 40) },
       { title: 'Limit', cell: (v) => (v.policy ? `${[quotaText(v.policy), ...chargingWords(v.policy)].join(', ')}${v.policy.shadow && v.policy.type !== 'OVERRIDE' ? ', shadow' : ''}` : 'deleted') },

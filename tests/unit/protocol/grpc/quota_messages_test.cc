@@ -55,6 +55,15 @@ TEST(QuotaFacts, WhatIsOnTrialOrWithoutALimitDoesNotLimit) {
   EXPECT_THAT(KeysOf(check), ElementsAre("window-key"));
 }
 
+TEST(QuotaFacts, WhatIsRefusedForWantOfAPolicyIsAssignedNothing) {
+  limiter::Check check;
+  check.matched = false;
+  EXPECT_FALSE(FactsOf(check).limited);
+  check.decision.verdict = Verdict::kNever;
+  EXPECT_TRUE(FactsOf(check).limited);
+  EXPECT_FALSE(FactsOf(check).assignable);
+}
+
 TEST(QuotaFacts, AreInRequestsWhateverOneCosts) {
   policy::Policy rule;
   rule.definition.quota = kWindow;

@@ -92,6 +92,21 @@ TEST_F(RlsEdges, ARequestThatOnlyGivesBackChargesNothing) {
   EXPECT_EQ(limiter_->asked()[0].op, store::Op::kRefund);
 }
 
+TEST_F(RlsEdges, ARequestWithoutAPolicyIsOverLimitWhereThoseAreDenied) {
+  Serve([](limiter::Check& check) {
+    check.matched = false;
+    if (check.request.cost > 1) check.decision.verdict = Verdict::kNever;
+  });
+  RateLimitRequest request = Request(1);
+  EXPECT_EQ(Ask(request).overall_code(), RateLimitResponse::OK);
+  EXPECT_EQ(Ask(request).raw_body(), "");
+  request.set_hits_addend(2);
+  const RateLimitResponse refused = Ask(request);
+  EXPECT_EQ(refused.overall_code(), RateLimitResponse::OVER_LIMIT);
+  EXPECT_EQ(refused.raw_body(), "No policy applies to this request, and such requests are refused");
+  EXPECT_EQ(refused.statuses(0).code(), RateLimitResponse::OK);  // it is over no limit
+}
+
 TEST_F(RlsEdges, AnUntouchedBucketIsFullAtOnceButAWindowEnds) {
   clock_.Advance(seconds(41) - std::chrono::nanoseconds(clock_.Now()));
   RlsOptions options;

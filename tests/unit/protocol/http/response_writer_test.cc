@@ -34,6 +34,16 @@ TEST(Decision, IsWrittenAsTheApiSays) {
             R"("policy":"per-user"})");
 }
 
+TEST(Decision, TellsThatNoPolicyApplied) {
+  limiter::Check check;
+  check.matched = false;
+  std::string out;
+  JsonWriter json(out);
+  AppendDecision(json, check);
+  EXPECT_EQ(out, R"({"allowed":true,"limit":0,"remaining":0,"retryAfterMs":0,"resetAfterMs":0,)"
+                 R"("policy":"","matched":false})");
+}
+
 TEST(Decision, RoundsTimesUpAndTellsDegradation) {
   limiter::Check check = MakeCheck();
   check.decision.verdict = Verdict::kLimited;

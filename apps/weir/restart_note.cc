@@ -1,0 +1,31 @@
+#include "restart_note.h"
+
+#include <utility>
+
+#include "telemetry/log.h"
+
+namespace weir::app {
+
+using telemetry::Level;
+using telemetry::Log;
+
+RestartNote::RestartNote(std::string file)
+    : file_(std::move(file)), started_with_(config::FileSettings::Read(file_)) {}
+
+void RestartNote::Write() const {
+  if (!started_with_.ok()) return;
+  const auto now = config::FileSettings::Read(file_);
+  if (!now.ok()) {
+    return Log(Level::kWarn, "cannot read the configuration file; a restart would fail",
+               {{"error", std::string_view(now.error().message)}});
+  }
+  std::string names;
+  for (const std::string& name : started_with_->ChangedIn(*now)) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (names.empty()) return;
+  Log(Level::kWarn, "the configuration file has changed; restart to apply these settings",
+      {{"settings", std::string_view(names)}});
+}
+
+}  // namespace weir::app
