@@ -5,15 +5,14 @@
 #include "slots/window.h"
 
 namespace weir::slots {
-namespace {
-
-constexpr int kMaxOpenTimesAhead = 20'000;  // some eighty years
-
-}  // namespace
 
 Forecast::Forecast(const Config& config, Millis requested, std::int64_t count)
     : size_(config.window_size), max_(config.max_per_window), requested_(requested), left_(count) {
-  if (config.calendar.any()) open_.emplace(config.calendar);
+  if (config.calendar.any()) {
+    open_.emplace(config.calendar);
+    const std::vector<OpenTime> times = open_->List({&requested, 1}, kMaxOpenTimes);
+    end_ = times.empty() ? 0 : times.back().until;
+  }
   GoTo(WindowOf(requested, size_));
 }
 
@@ -23,6 +22,7 @@ void Forecast::GoTo(Millis window) {
   next_last_ = kMaxInstant;
   if (!open_) return;
   std::optional<UsableWindow> usable = NextUsable(*open_, window, size_);
+  if (usable && usable->from >= end_) usable.reset();
   next_ = usable ? usable->start : kMaxInstant + 1;
   next_from_ = usable ? std::max(usable->from, requested_) : next_;
   next_last_ = usable ? usable->last : next_;
@@ -71,7 +71,7 @@ void Forecast::Add(std::span<const WindowLoad> windows) {
 }
 
 void Forecast::FinishOpenTimes() {
-  for (int i = 0; i < kMaxOpenTimesAhead && left_ > 0 && next_ <= kMaxInstant; ++i) {
+  while (left_ > 0 && next_ <= kMaxInstant) {
     Take(next_, Capacity(next_));
     const std::int64_t rest = (next_last_ - next_) / size_;
     const std::int64_t needed = std::min((left_ + max_ - 1) / max_, rest);

@@ -9,7 +9,8 @@
 namespace weir::slots {
 
 /// Which windows `count` events requested for `requested` would get if no others came, without
-/// assigning them. Shares of tenants are not considered; the config's calendar is.
+/// assigning them. Shares of tenants are not considered; the config's calendar is, as far as the
+/// search for a slot goes.
 ///
 /// Feed it the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
 /// it is done or there are no more; then call Finish. A value, not thread-safe.
@@ -28,7 +29,7 @@ class Forecast {
   Millis last_window() const noexcept { return last_window_; }
   Millis finished_by() const noexcept { return last_window_ + size_; }
   std::int64_t windows() const noexcept { return windows_; }  ///< that get events
-  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: time ended
+  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: there is no room
 
  private:
   void Take(Millis window, std::int64_t room);
@@ -44,6 +45,7 @@ class Forecast {
   Millis requested_;
   std::int64_t left_;
   std::optional<OpenTimes> open_;
+  Millis end_ = 0;  // of the open times that a search covers
   Millis next_ = 0;
   Millis next_from_ = 0;  // in next_: not before
   Millis next_last_ = 0;  // the last window of next_'s open time

@@ -69,6 +69,18 @@ TEST(Forecast, AGapWithACalendarCountsOpenTimesOnly) {
   EXPECT_EQ(forecast.last_window(), kMonday + 7 * kDay + kEight + 4'000);
 }
 
+// Whoever imports so many is refused: it must not be promised.
+TEST(Forecast, EndsWithTheLastOpenTimeThatASearchCovers) {
+  Config bank = kConfig;
+  bank.calendar = *ParseCalendar("UTC MON-FRI 08:00-08:01");  // 15 windows, 1,500 events a day
+  Forecast forecast(bank, *ParseInstant("2025-06-02T00:00:00Z"), 32 * 1'500 + 1);
+  forecast.Finish();
+  EXPECT_EQ(forecast.windows(), 32 * 15);
+  EXPECT_EQ(forecast.unplaced(), 1);
+  // Six weeks of five days and two more.
+  EXPECT_EQ(FormatInstant(forecast.last_window()), "2025-07-15T08:00:56Z");
+}
+
 TEST(Forecast, EndsWithTime) {
   Forecast forecast(kConfig, kMaxInstant - 5'000, 1'000'000);
   forecast.Finish();
