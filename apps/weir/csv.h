@@ -3,6 +3,7 @@
 // CSV as in RFC 4180, a row to a line, read strictly: files of payments and caps come from programs
 // that quote in their own ways, and a row that is taken for another must not pass.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,19 @@ namespace weir::app {
 
 /// The fields of one line. An error if a quote stands where it would be lost.
 Result<std::vector<std::string>> SplitCsv(std::string_view line);
+
+/// Splits the lines of one file, in order. A field cannot go over several lines: those of one that
+/// does are all errors, also the ones in the middle that look like rows.
+///
+/// Not thread-safe.
+class CsvLines {
+ public:
+  Result<std::vector<std::string>> Split(std::string_view line, std::int64_t number);
+
+ private:
+  std::int64_t open_ = 0;  // the line whose last field is not closed yet; 0: none
+};
+
 /// Appends `text`, quoted if it must be.
 void AppendCsv(std::string& out, const std::string& text);
 /// The first line of a file without the mark that spreadsheets write before it.

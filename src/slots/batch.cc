@@ -31,10 +31,16 @@ std::vector<std::size_t> Batch::CopyAnswers(std::span<const Ask> asks,
   std::vector<std::size_t> unknown;
   for (const Repeat& repeat : repeats_) {
     const Ask& ask = asks[repeat.ask];
+    const Ask& first = asks[repeat.first];
     Answer& answer = answers[repeat.ask];
     answer = answers[repeat.first];
-    if (answer.outcome != Outcome::kNew && !WasThere(answer.outcome)) continue;
-    const bool same_payload = ask.payload == asks[repeat.first].payload;
+    if (answer.outcome != Outcome::kNew && !WasThere(answer.outcome)) {
+      const bool as_refused = ask.config == first.config && ask.requested == first.requested &&
+                              ask.tenant == first.tenant;
+      if (!as_refused) unknown.push_back(repeat.ask);
+      continue;
+    }
+    const bool same_payload = ask.payload == first.payload;
     const bool same = ask.config == answer.slot.config && ask.requested == answer.slot.requested &&
                       ask.tenant == answer.slot.tenant;
     if (same && !same_payload && answer.outcome == Outcome::kConflict) {

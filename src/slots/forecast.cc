@@ -5,23 +5,16 @@
 #include "slots/window.h"
 
 namespace weir::slots {
-namespace {
-
-constexpr int kMaxOpenTimesAhead = 20'000;  // some eighty years
-
-}  // namespace
 
 Forecast::Forecast(const Config& config, Millis requested, std::int64_t count)
-    : size_(config.window_size),
-      max_(config.max_per_window),
-      requested_(requested),
-      left_(count),
-      open_times_left_(kMaxOpenTimesAhead) {
-  if (config.calendar.any()) open_.emplace(config.calendar);
+    : size_(config.window_size), max_(config.max_per_window), requested_(requested), left_(count) {
+  if (config.calendar.any()) {
+    open_.emplace(config.calendar);
+    const std::vector<OpenTime> times = open_->List({&requested, 1}, kMaxOpenTimes);
+    end_ = times.empty() ? 0 : times.back().until;
+  }
   GoTo(WindowOf(requested, size_));
 }
-
-void Forecast::GoToEnd() { next_ = next_from_ = next_last_ = kMaxInstant + 1; }
 
 void Forecast::GoTo(Millis window) {
   next_ = window;
@@ -29,10 +22,10 @@ void Forecast::GoTo(Millis window) {
   next_last_ = kMaxInstant;
   if (!open_) return;
   std::optional<UsableWindow> usable = NextUsable(*open_, window, size_);
-  if (!usable) return GoToEnd();
-  next_ = usable->start;
-  next_from_ = std::max(usable->from, requested_);
-  next_last_ = usable->last;
+  if (usable && usable->from >= end_) usable.reset();
+  next_ = usable ? usable->start : kMaxInstant + 1;
+  next_from_ = usable ? std::max(usable->from, requested_) : next_;
+  next_last_ = usable ? usable->last : next_;
 }
 
 // Of next_.
@@ -49,11 +42,9 @@ void Forecast::Take(Millis window, std::int64_t room) {
   ++windows_;
 }
 
-// A step for each open time, not for each window: there may be any number of them. Anybody may have
-// placed an event thousands of years ahead, so the open times are counted, too.
+// A step for each open time, not for each window: there may be any number of them.
 void Forecast::TakeEmpty(Millis end) {
   while (next_ < end && left_ > 0) {
-    if (open_ && open_times_left_-- == 0) return GoToEnd();
     Take(next_, Capacity(next_));
     const Millis stop = std::min(end, next_last_ + size_);
     // Whole windows behind this one.
@@ -80,7 +71,7 @@ void Forecast::Add(std::span<const WindowLoad> windows) {
 }
 
 void Forecast::FinishOpenTimes() {
-  for (; open_times_left_ > 0 && left_ > 0 && next_ <= kMaxInstant; --open_times_left_) {
+  while (left_ > 0 && next_ <= kMaxInstant) {
     Take(next_, Capacity(next_));
     const std::int64_t rest = (next_last_ - next_) / size_;
     const std::int64_t needed = std::min((left_ + max_ - 1) / max_, rest);

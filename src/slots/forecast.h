@@ -9,7 +9,8 @@
 namespace weir::slots {
 
 /// Which windows `count` events requested for `requested` would get if no others came, without
-/// assigning them. Shares of tenants are not considered; the config's calendar is.
+/// assigning them. Shares of tenants are not considered; the config's calendar is, as far as the
+/// search for a slot goes.
 ///
 /// Feed it the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
 /// it is done or there are no more; then call Finish. A value, not thread-safe.
@@ -28,7 +29,7 @@ class Forecast {
   Millis last_window() const noexcept { return last_window_; }
   Millis finished_by() const noexcept { return last_window_ + size_; }
   std::int64_t windows() const noexcept { return windows_; }  ///< that get events
-  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: time ended
+  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: there is no room
 
  private:
   void Take(Millis window, std::int64_t room);
@@ -38,15 +39,13 @@ class Forecast {
   std::int64_t Capacity(Millis window) const;
   /// Moves next_ to the first window at or after `window` that may be used.
   void GoTo(Millis window);
-  /// No further window is used.
-  void GoToEnd();
 
   Millis size_;
   std::int64_t max_;
   Millis requested_;
   std::int64_t left_;
   std::optional<OpenTimes> open_;
-  int open_times_left_;  // that are looked at
+  Millis end_ = 0;  // of the open times that a search covers
   Millis next_ = 0;
   Millis next_from_ = 0;  // in next_: not before
   Millis next_last_ = 0;  // the last window of next_'s open time

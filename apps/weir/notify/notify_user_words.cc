@@ -57,11 +57,10 @@ struct LineRequest {
 };
 
 /// Or what is wrong with the line.
-Result<LineRequest> ConfigOf(const std::string& line) {
+Result<LineRequest> ConfigOf(const Result<std::vector<std::string>>& cells, std::size_t bytes) {
   const Error wrong{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
-  if (line.size() > kMaxLine) return wrong;
-  const Result<std::vector<std::string>> cells = SplitCsv(line);
   if (!cells.ok()) return cells.error();
+  if (bytes > kMaxLine) return wrong;
   if (cells->size() < 3 || cells->size() > 4) return wrong;
   const auto limit = ParseNumber<std::int64_t>((*cells)[1]);
   if (!limit) return Error{Code::kInvalidArgument, "rateLimit must be a whole number"};
@@ -85,11 +84,12 @@ int Import(const UserWords& words, std::istream& in) {
   std::int64_t imported = 0;
   std::int64_t wrong = 0;
   std::int64_t number = 0;
+  CsvLines csv;
   for (std::string line; std::getline(in, line);) {
     if (++number == 1) line = WithoutMark(line);
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty() || (number == 1 && (line == kHead || line == kHeadWithChannel))) continue;
-    Result<LineRequest> wanted = ConfigOf(line);
+    Result<LineRequest> wanted = ConfigOf(csv.Split(line, number), line.size());
     // Columns in another order would be read as caps of other users.
     if (number == 1 && !wanted.ok()) {
       return Fail(
@@ -111,6 +111,7 @@ int Import(const UserWords& words, std::istream& in) {
     ++wrong;
     std::cerr << "weir: line " << number << ": " << problem << '\n';
   }
+  if (in.bad()) return Fail({Code::kUnavailable, words.file + ": cannot be read to its end"});
   std::cout << imported << " caps imported";
   if (wrong > 0) std::cout << ", " << wrong << " lines skipped";
   std::cout << '\n';

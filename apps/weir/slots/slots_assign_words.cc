@@ -87,6 +87,7 @@ Result<std::string> ReadBatch(const AssignWords& words) {
     }
     AppendAsk(json, event->ask);
   }
+  if (Status s = feed->ended(); !s.ok()) return s.error();
   if (count == 0) return Error{Code::kInvalidArgument, words.file + ": has no events"};
   json.EndArray().EndObject();
   return body;

@@ -205,16 +205,19 @@ Result<std::string> BodyOf(const ConfigWords& words, std::optional<dom::element>
 }
 
 int RunSet(const ConfigWords& words) {
-  const Result<ServiceReply> before = words.remote.Exchange("GET", ConfigPath(words));
+  // Not the config alone, which the service may remember from before another one has changed it.
+  const Result<ServiceReply> before = words.remote.Exchange("GET", ConfigPath(words) + "/versions");
   if (!before.ok()) return Fail(before.error());
   constexpr int kNotFound = 404;
   if (!before->ok() && before->status != kNotFound) return FailRefused(*before);
   dom::parser parser;
   std::optional<dom::element> now;
   if (before->ok()) {
-    dom::element config;
-    if (parser.parse(before->body).get(config) != simdjson::SUCCESS) return FailUnexpected();
-    now = config;
+    dom::element latest;
+    if (parser.parse(before->body)["versions"].at(0).get(latest) != simdjson::SUCCESS) {
+      return FailUnexpected();
+    }
+    if (TextOf(latest, "active") == "true") now = latest;
   }
   const Result<std::string> body = BodyOf(words, now);
   if (!body.ok()) return Fail(body.error());

@@ -39,8 +39,17 @@ struct Moved {
 
 constexpr std::int64_t kMaxShown = 10;
 
-std::string EventPath(const EventWords& words) {
-  return "/api/v1/slots/" + UrlEscaped(words.event);
+/// A word such as "due" may be a path of its own: with its first letter in another spelling it is
+/// the event.
+std::string EventPath(std::string_view event) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+  const std::string path = "/api/v1/slots/";
+  if (event.empty() || event.find_first_not_of(kLetters) != std::string_view::npos) {
+    return path + UrlEscaped(event);
+  }
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  const auto first = static_cast<unsigned char>(event.front());
+  return path + '%' + kDigits[first >> 4U] + kDigits[first & 15U] + UrlEscaped(event.substr(1));
 }
 
 int ShowSlot(const ServiceReply& reply, const EventWords& words) {
@@ -87,7 +96,7 @@ Result<std::optional<std::string>> ReschedulePage(const EventWords& words, const
   for (const dom::element event : events) {
     const std::string id = TextOf(event, "eventId");
     const Result<ServiceReply> reply =
-        words.remote.Exchange("POST", "/api/v1/slots/" + UrlEscaped(id) + "/reschedule", body);
+        words.remote.Exchange("POST", EventPath(id) + "/reschedule", body);
     if (!reply.ok()) return reply.error();
     if (reply->ok()) {
       ++moved.count;
@@ -136,7 +145,7 @@ int RunReschedule(const EventWords& words) {
     return Fail({Code::kInvalidArgument, "give an event or --state, not both"});
   }
   if (words.at.empty()) return Fail({Code::kInvalidArgument, "--at is required"});
-  return RunChange(words, "POST", EventPath(words) + "/reschedule");
+  return RunChange(words, "POST", EventPath(words.event) + "/reschedule");
 }
 
 int ShowEvent(const ServiceReply& reply) {
@@ -164,7 +173,7 @@ int ShowEvent(const ServiceReply& reply) {
 }
 
 int RunShow(const EventWords& words) {
-  return words.remote.Ask("GET", EventPath(words), {}, [&](const ServiceReply& reply) {
+  return words.remote.Ask("GET", EventPath(words.event), {}, [&](const ServiceReply& reply) {
     return words.remote.json ? static_cast<int>(kExitOk) : ShowEvent(reply);
   });
 }
@@ -246,13 +255,13 @@ void AddSlotsEvents(Syntax slots_word, int& exit_code) {
   AddForEvent(
       slots_word, std::make_shared<EventWords>(), "cancel",
       "Cancel an event; it stays cancelled if its feed is imported again.",
-      [](const EventWords& words) { return RunChange(words, "DELETE", EventPath(words)); },
+      [](const EventWords& words) { return RunChange(words, "DELETE", EventPath(words.event)); },
       exit_code);
   auto restore = std::make_shared<EventWords>();
   AddForEvent(
       slots_word, restore, "restore", "Restore a cancelled event.",
       [](const EventWords& words) {
-        return RunChange(words, "POST", EventPath(words) + "/restore");
+        return RunChange(words, "POST", EventPath(words.event) + "/restore");
       },
       exit_code)
       .AddOption("--at", restore->at, "New requested time (default: the old one)");

@@ -6,10 +6,10 @@
 #include <array>
 #include <filesystem>
 #include <iostream>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
-#include "csv.h"
 #include "protocol/http/json_body.h"
 #include "slots/config.h"
 
@@ -20,34 +20,22 @@ constexpr std::size_t kMaxLine = 64 * 1024;
 constexpr std::array<std::string_view, 5> kFields = {"eventId", "configName", "requestedTime",
                                                      "tenant", "payload"};
 
-std::string Plain(std::string_view name) {
-  std::string plain;
-  for (const char c : name) {
-    if (c == '_' || c == '-' || c == ' ') continue;
-    plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  }
-  return plain;
-}
-
 bool IsField(std::string_view name) {
   return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
 }
 
 /// A misspelt time or payload that is ignored makes another payment of each line.
 Status CheckField(std::string_view kind, std::string_view name) {
-  if (IsField(name)) return {};
-  for (const std::string_view field : kFields) {
-    if (Plain(name) != Plain(field)) continue;
-    return Invalid("unknown " + std::string(kind) + " " + std::string(name) + "; did you mean " +
-                   std::string(field) + "?");
-  }
-  return {};
+  const std::optional<std::string_view> meant = http::MeantField(name, kFields);
+  if (!meant) return {};
+  return Invalid("unknown " + std::string(kind) + " " + std::string(name) + "; did you mean " +
+                 std::string(*meant) + "?");
 }
 
 }  // namespace
 
-FeedReader::FeedReader(std::ifstream in, FeedDefaults defaults, bool json)
-    : in_(std::move(in)), defaults_(std::move(defaults)), json_(json) {}
+FeedReader::FeedReader(std::string path, std::ifstream in, FeedDefaults defaults, bool json)
+    : path_(std::move(path)), in_(std::move(in)), defaults_(std::move(defaults)), json_(json) {}
 
 Result<FeedReader> FeedReader::Open(const std::string& path, FeedDefaults defaults) {
   const std::string kind = std::filesystem::path(path).extension();
@@ -56,11 +44,13 @@ Result<FeedReader> FeedReader::Open(const std::string& path, FeedDefaults defaul
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) return Error{Code::kNotFound, path + ": cannot be read"};
-  FeedReader reader(std::move(in), std::move(defaults), kind == ".jsonl");
+  FeedReader reader(path, std::move(in), std::move(defaults), kind == ".jsonl");
   std::error_code error;
   reader.bytes_total_ = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
   if (kind == ".csv") {
-    if (Status s = reader.ReadHeader(); !s.ok()) return Invalid(path + ": " + s.error().message);
+    const Status header = reader.ReadHeader();
+    if (Status s = reader.ended(); !s.ok()) return s.error();
+    if (!header.ok()) return Invalid(path + ": " + header.error().message);
     if (!reader.ignored_.empty()) {
       std::cerr << path << ": ignored columns: " << reader.ignored_ << '\n';
     }
@@ -116,15 +106,22 @@ std::optional<FeedEvent> FeedReader::Next() {
   const std::optional<std::string> line = NextLine();
   if (!line) return std::nullopt;
   FeedEvent event;
-  if (line->size() > kMaxLine) {
-    event.status = Invalid("is longer than " + std::to_string(kMaxLine) + " bytes");
-  } else {
-    event = json_ ? FromJson(*line) : FromCsv(*line);
+  const bool too_long = line->size() > kMaxLine;
+  if (!json_) {
+    event = FromCsv(*line);
+  } else if (!too_long) {
+    event = FromJson(*line);
   }
+  if (too_long) event.status = Invalid("is longer than " + std::to_string(kMaxLine) + " bytes");
   if (!event.status.ok()) {
     event.status = Invalid("line " + std::to_string(line_) + ": " + event.status.error().message);
   }
   return event;
+}
+
+Status FeedReader::ended() const {
+  if (!in_.bad()) return {};
+  return Error{Code::kUnavailable, path_ + ": cannot be read to its end"};
 }
 
 Status FeedReader::Fill(FeedEvent& event, const std::string& time) const {
@@ -149,9 +146,9 @@ Status FeedReader::Fill(FeedEvent& event, const std::string& time) const {
   return {};
 }
 
-FeedEvent FeedReader::FromCsv(const std::string& line) const {
+FeedEvent FeedReader::FromCsv(const std::string& line) {
   FeedEvent event;
-  const Result<std::vector<std::string>> fields = SplitCsv(line);
+  const Result<std::vector<std::string>> fields = csv_.Split(line, line_);
   if (!fields.ok()) {
     event.status = fields.error();
     return event;
@@ -185,8 +182,12 @@ FeedEvent FeedReader::FromJson(const std::string& line) const {
   }
   std::string time;
   Status s;
+  std::set<std::string_view> names;
   for (const auto& [name, value] : object) {
     if (s.ok()) s = CheckField("field", name);
+    if (s.ok() && IsField(name) && !names.insert(name).second) {
+      s = Invalid("field " + std::string(name) + " is there twice");
+    }
   }
   const auto read = [&](const char* field, std::string& into) {
     if (s.ok()) s = http::ReadTextIfAny(object, field, into);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "csv.h"
 #include "slots/slot.h"
 #include "weir/result.h"
 
@@ -25,8 +26,8 @@ struct FeedDefaults {
 
 /// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and, if they are there,
 /// configName, tenant and payload), or `.jsonl` with one object of these fields per line. Empty
-/// lines are skipped; a CSV field cannot contain a line break. Other columns and fields are
-/// ignored, which is said once for a file of CSV, unless their names are nearly one of these.
+/// lines are skipped; a CSV field cannot contain a line break (CsvLines). Other columns and fields
+/// are ignored, which is said once for a file of CSV, unless their names are nearly one of these.
 ///
 /// Not thread-safe.
 class FeedReader {
@@ -35,22 +36,26 @@ class FeedReader {
 
   /// Nothing at the end.
   std::optional<FeedEvent> Next();
+  /// Whether the end was that of the file: a disk that fails in the midst of it looks the same.
+  Status ended() const;
 
   std::int64_t bytes_read() const noexcept { return bytes_read_; }
   std::int64_t bytes_total() const noexcept { return bytes_total_; }
 
  private:
-  FeedReader(std::ifstream in, FeedDefaults defaults, bool json);
+  FeedReader(std::string path, std::ifstream in, FeedDefaults defaults, bool json);
   std::optional<std::string> NextLine();
   Status ReadHeader();
   Status CheckDefaults() const;
-  FeedEvent FromCsv(const std::string& line) const;
+  FeedEvent FromCsv(const std::string& line);
   FeedEvent FromJson(const std::string& line) const;
   Status Fill(FeedEvent& event, const std::string& time) const;
 
+  std::string path_;
   std::ifstream in_;
   FeedDefaults defaults_;
   bool json_;
+  CsvLines csv_;
   std::vector<std::string> columns_;
   std::string ignored_;  // names of other columns
   std::int64_t bytes_read_ = 0;

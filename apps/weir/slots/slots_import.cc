@@ -161,12 +161,11 @@ class Importer {
 
   Result<ImportSummary> Run() {
     if (Status s = Resume(); !s.ok()) return s.error();
-    while (true) {
-      std::vector<FeedEvent> events = NextBatch();
-      if (events.empty()) break;
+    for (auto events = NextBatch(); !events.empty(); events = NextBatch()) {
       if (Status s = Do(events); !s.ok()) return s.error();
       ShowProgress(false);
     }
+    if (Status s = feed_.ended(); !s.ok()) return s.error();
     ShowProgress(true);
     out_.close();
     std::error_code error;

@@ -149,6 +149,9 @@ Result<Preferences> ParsePreferences(std::string_view body, std::string user_id)
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
+  // What a body leaves out is removed: a misspelt opt-out must not be.
+  Status known = http::CheckFields(*object, "preferences", {"userId", "quietHours", "optOut"});
+  if (!known.ok()) return known.error();
   Preferences parsed{.user_id = std::move(user_id)};
   dom::element given;
   if ((*object)["quietHours"].get(given) == simdjson::SUCCESS && !given.is_null()) {

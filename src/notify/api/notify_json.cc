@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -41,6 +42,10 @@ class Fields {
     std::optional<dom::element> element = Find(name, column);
     if (!element) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
     return element;
+  }
+
+  Status CheckSpelling(std::span<const std::string_view> known) const {
+    return http::CheckSpelling(object_, known);
   }
 
   Status Complete() const {
@@ -134,8 +139,12 @@ Result<notify::UserLimit> ParseChannelLimit(std::string_view body, const std::st
 }
 
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key) {
+  // Without its recipient or its key, a message goes elsewhere, or twice.
+  constexpr std::array<std::string_view, 7> kKnown = {
+      "userId", "user_id", "message", "idempotencyKey", "idempotency_key", "channel", "recipient"};
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
+  if (Status s = fields->CheckSpelling(kKnown); !s.ok()) return s.error();
   const std::optional<dom::element> user = fields->Require("userId", "user_id");
   const std::optional<dom::element> message = fields->Require("message", "message");
   if (Status s = fields->Complete(); !s.ok()) return s.error();

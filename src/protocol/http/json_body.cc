@@ -1,11 +1,22 @@
 #include "protocol/http/json_body.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace weir::http {
 namespace {
 
 constexpr std::size_t kSmall = std::size_t{32} << 10U;
+
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  return plain;
+}
 
 }  // namespace
 
@@ -47,6 +58,40 @@ Status ReadTextIfAny(const simdjson::dom::object& object, const char* field, std
 
 Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, std::int64_t& into) {
   return HasField(object, field) ? ReadNumber(object, field, into) : Status();
+}
+
+Status CheckFields(const simdjson::dom::object& object, std::string_view what,
+                   std::initializer_list<std::string_view> fields) {
+  constexpr std::size_t kMostShown = 64;
+  for (const auto& [name, value] : object) {
+    if (std::find(fields.begin(), fields.end(), name) != fields.end()) continue;
+    std::string known;
+    for (const std::string_view field : fields) (known += known.empty() ? "" : ", ") += field;
+    return Invalid(std::string(name.substr(0, kMostShown)) + " is not a field of " +
+                   std::string(what) + "; the fields are " + known);
+  }
+  return {};
+}
+
+std::optional<std::string_view> MeantField(std::string_view name,
+                                           std::span<const std::string_view> fields) {
+  if (std::find(fields.begin(), fields.end(), name) != fields.end()) return std::nullopt;
+  const std::string plain = Plain(name);
+  for (const std::string_view field : fields) {
+    if (Plain(field) == plain) return field;
+  }
+  return std::nullopt;
+}
+
+Status CheckSpelling(const simdjson::dom::object& object,
+                     std::span<const std::string_view> fields) {
+  for (const auto& [name, value] : object) {
+    if (const auto meant = MeantField(name, fields)) {
+      return Invalid("unknown field " + std::string(name) + "; did you mean " +
+                     std::string(*meant) + "?");
+    }
+  }
+  return {};
 }
 
 }  // namespace weir::http

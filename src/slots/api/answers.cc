@@ -11,9 +11,14 @@
 namespace weir::slots {
 namespace {
 
+// Whoever moves an event need not name its config.
+std::string Named(const std::string& config) {
+  return config.empty() ? "the event's config" : "'" + config + "'";
+}
+
 std::string ExhaustedMessage(const std::string& config) {
-  return "no window of '" + config +
-         "' within the search limit has room; raise its headroom or maxPerWindow, or try again";
+  return "no window of " + Named(config) +
+         " within the search limit has room; raise its headroom or maxPerWindow, or try again";
 }
 
 std::string CancelledMessage(const Slot& slot) {
@@ -36,7 +41,7 @@ std::string ConflictMessage(const Slot& there, const Ask& ask) {
 }
 
 std::string PastMessage(const std::string& config) {
-  return "requestedTime: is in the past, which '" + config + "' rejects";
+  return "requestedTime: is in the past, which " + Named(config) + " rejects";
 }
 
 void AppendAnswer(JsonWriter& json, const Answer& answer, const Ask& ask) {
@@ -71,6 +76,9 @@ Response Refuse(const std::string& message) {
 }
 
 Response UnknownConfig(const std::string& name) {
+  if (name.empty()) {
+    return ErrorResponse(404, "configName: the event's config is not active; name another one");
+  }
   return ErrorResponse(404, "configName: there is no active config '" + name +
                                 "'; create it with POST /admin/rate-limit/config");
 }

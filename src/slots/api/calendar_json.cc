@@ -79,6 +79,9 @@ Status ReadSpecialDays(const dom::object& object, Calendar& calendar) {
 
 Result<Calendar> ReadCalendar(const dom::object& object) {
   Calendar calendar;
+  Status known = http::CheckFields(object, "a calendar",
+                                   {"zone", "days", "open", "cutOff", "holidays", "cutOffs"});
+  if (!known.ok()) return known.error();
   std::string_view zone;
   if (object["zone"].get(zone) != simdjson::SUCCESS || zone.empty()) {
     return Invalid("calendar.zone must be a time zone such as Europe/Berlin");

@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -26,8 +27,15 @@ Status ReadInstant(const dom::object& object, const char* field, Millis& into) {
   return {};
 }
 
+// Without its retry, an event is a dead letter.
+constexpr std::array<std::string_view, 7> kFinishFields = {
+    "eventId", "attempt", "endedAgoMs", "error", "retryTime", "counts", "maxFailures"};
+constexpr std::array<std::string_view, 5> kClaimFields = {"config", "max", "leaseMs", "aheadMs",
+                                                          "by"};
+
 // Everything but the id.
 Status ReadFinish(const dom::object& object, Finish& end) {
+  if (Status s = http::CheckSpelling(object, kFinishFields); !s.ok()) return s;
   if (Status s = http::ReadNumber(object, "attempt", end.attempt); !s.ok()) return s;
   if (end.attempt < 1 || end.attempt > 2'000'000'000) {
     return Invalid("attempt must be the attempt of the claim");
@@ -106,7 +114,8 @@ Result<ClaimRequest> ParseClaim(std::string_view body) {
   ClaimRequest request;
   request.lease = kDefaultLease;
   std::int64_t max = 100;
-  Status s = http::ReadText(*object, "config", request.config);
+  Status s = http::CheckSpelling(*object, kClaimFields);
+  if (s.ok()) s = http::ReadText(*object, "config", request.config);
   if (s.ok()) s = http::ReadNumberIfAny(*object, "max", max);
   if (s.ok()) s = http::ReadNumberIfAny(*object, "leaseMs", request.lease);
   if (s.ok()) s = http::ReadNumberIfAny(*object, "aheadMs", request.ahead);

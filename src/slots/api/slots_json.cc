@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -34,10 +35,15 @@ Status ReadRequestedTime(const dom::object& object, Millis& requested) {
   return {};
 }
 
+// A payload or a time that is left out makes another payment.
+constexpr std::array<std::string_view, 5> kAskFields = {"eventId", "configName", "requestedTime",
+                                                        "tenant", "payload"};
+
 // Fills what it can even if something is wrong, so that a refusal can name the event.
 Status ReadAsk(const dom::object& object, Ask& ask) {
   Status s = ReadName(object, "eventId", slots::kMaxEventIdBytes, ask.event_id);
   if (s.ok()) s = ReadName(object, "configName", slots::kMaxNameBytes, ask.config);
+  if (s.ok()) s = http::CheckSpelling(object, kAskFields);
   std::string tenant;
   if (s.ok()) s = http::ReadTextIfAny(object, "tenant", tenant);
   if (s.ok() && !tenant.empty()) s = CheckName("tenant", tenant, slots::kMaxNameBytes);
@@ -104,7 +110,8 @@ Result<Ask> ParseReschedule(std::string_view body, std::string event_id) {
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
   Ask ask{.event_id = std::move(event_id)};
-  Status s;
+  Status s = http::CheckSpelling(*object, kAskFields);
+  if (!s.ok()) return s.error();
   if (http::HasField(*object, "configName")) {
     s = ReadName(*object, "configName", slots::kMaxNameBytes, ask.config);
   }
@@ -117,8 +124,14 @@ Result<Config> ParseConfig(std::string_view body) {
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
+  // The last three are the service's: what it answers may be sent back as it is.
+  Status s =
+      http::CheckFields(*object, "a config",
+                        {"configName", "windowSize", "maxPerWindow", "headroom", "fairWindows",
+                         "tenants", "calendar", "past", "version", "active", "createdAt"});
+  if (!s.ok()) return s.error();
   Config config;
-  Status s = http::ReadText(*object, "configName", config.name);
+  s = http::ReadText(*object, "configName", config.name);
   if (!s.ok()) return s.error();
   std::string size;
   s = http::ReadText(*object, "windowSize", size);

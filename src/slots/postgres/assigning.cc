@@ -30,6 +30,10 @@ constexpr std::int64_t kRefused = -1;
 constexpr const char* kPause = "SELECT pg_sleep(0.05)";
 constexpr int kMostPauses = 60;
 
+// An id that stands in one batch with many payloads must not become as many calls: what is unknown
+// then stays the answer to the one before.
+constexpr int kMostRepeats = 8;
+
 Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group, const Config* timed) {
   std::optional<Timing> timing;
   if (timed != nullptr) timing.emplace(*timed, MachineMillis());
@@ -76,7 +80,7 @@ struct PostgresSlotStore::Assignment {
   std::vector<std::size_t> again;  // asks whose event was being archived, or whose config is new
   std::vector<std::string> stale;  // configs whose calendars must be read
   int pauses = 0;                  // made before it
-  bool of_repeats = false;         // asks for what another one with the same id left unknown
+  int repeats = 0;  // how often it asks for what another one with the same id left unknown
 
   Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
       : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
@@ -183,18 +187,19 @@ void PostgresSlotStore::AssignAgain(const std::shared_ptr<Assignment>& work) {
   Assign(next);
 }
 
-// Once: an id with many payloads in one batch must not become as many calls. The others stay
-// conflicts.
 void PostgresSlotStore::Conclude(const std::shared_ptr<Assignment>& work) {
   const std::vector<std::size_t> unknown = work->batch.CopyAnswers(work->asks, work->answers);
-  if (unknown.empty() || work->of_repeats) return work->done(std::move(work->answers));
+  if (unknown.empty() || work->repeats == kMostRepeats) {
+    return work->done(std::move(work->answers));
+  }
   std::vector<Ask> rest;
   for (std::size_t index : unknown) rest.push_back(work->asks[index]);
   auto next = std::make_shared<Assignment>(
       std::move(rest), [work, unknown](Result<std::vector<Answer>> answers) {
         work->Take(unknown, std::move(answers), [&] { work->done(std::move(work->answers)); });
       });
-  next->of_repeats = true;
+  next->pauses = work->pauses;
+  next->repeats = work->repeats + 1;
   Assign(next);
 }
 

@@ -1,5 +1,6 @@
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "drivers/postgres/worker.h"
@@ -76,7 +77,11 @@ void PostgresSlotStore::AnswerGone(const std::string& event_id, Done<std::option
   LookInArchive(event_id, [done = std::move(done)](Result<std::optional<Event>> event) {
     if (!event.ok()) return done(event.error());
     if (!event->has_value()) return done(std::optional<T>());
-    done(Error{Code::kFailedPrecondition, StateName((*event)->state)});
+    if constexpr (std::is_same_v<T, Slot>) {  // who cancels it again
+      if ((*event)->state == State::kCancelled) return done(std::optional<T>((*event)->slot));
+    }
+    done(Error{Code::kFailedPrecondition,
+               StateName((*event)->state) + std::string(" and archived")});
   });
 }
 

@@ -37,13 +37,24 @@ Event ReadEvent(const Statement& query) {
 }
 
 Error NotAllowed(State state) { return {Code::kFailedPrecondition, StateName(state)}; }
+Error LeftAs(State state) {
+  return {Code::kFailedPrecondition, StateName(state) + std::string(" and archived")};
+}
 
-// What a call about an event answers that is only in the archive.
-std::optional<Error> LeftAs(Connection& connection, std::string_view event_id) {
+// What moving an event answers that is only in the archive, or nowhere.
+Result<std::optional<Answer>> MoveArchived(Connection& connection, std::string_view event_id) {
   Result<std::optional<Event>> left = LookInArchive(connection, event_id);
   if (!left.ok()) return left.error();
-  if (!left->has_value()) return std::nullopt;
-  return NotAllowed((*left)->state);
+  if (!left->has_value()) return std::optional<Answer>();
+  return LeftAs((*left)->state);
+}
+
+Result<std::optional<Slot>> CancelArchived(Connection& connection, std::string_view event_id) {
+  Result<std::optional<Event>> left = LookInArchive(connection, event_id);
+  if (!left.ok()) return left.error();
+  if (!left->has_value()) return std::optional<Slot>();
+  if ((*left)->state != State::kCancelled) return LeftAs((*left)->state);
+  return std::optional<Slot>(std::move((*left)->slot));
 }
 
 Status ReadHistory(Connection& connection, Event& event) {
@@ -98,11 +109,13 @@ struct Wanted {
   Millis earliest;   ///< before the config's calendar
   bool accepted;     ///< has been accepted for that time before: not refused if it has passed
   std::int64_t random;
+  bool retry = false;  ///< after a failure: the config need not be active
 };
 
 // Any outcome but kNew may leave changes behind: the job must be undone.
 Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Wanted& wanted) {
-  Result<std::optional<StoredConfig>> stored = LoadActive(connection, wanted.config);
+  Result<std::optional<StoredConfig>> stored =
+      wanted.retry ? LoadLatest(connection, wanted.config) : LoadActive(connection, wanted.config);
   if (!stored.ok()) return stored.error();
   if (!stored->has_value()) return Answer{.outcome = Outcome::kUnknownConfig};
   Timing timing((*stored)->config, MachineMillis());
@@ -171,10 +184,7 @@ Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& qu
 Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view event_id) {
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) {
-    if (std::optional<Error> left = LeftAs(connection, event_id)) return std::move(*left);
-    return std::optional<Slot>();
-  }
+  if (!found->has_value()) return CancelArchived(connection, event_id);
   StoredSlot& gone = **found;
   const Millis now = MachineMillis();
   if (gone.state == State::kCancelled) return std::optional<Slot>(gone.slot);
@@ -194,12 +204,7 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
                                         Stayed& stayed) {
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, moving.ask.event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) {
-    if (std::optional<Error> left = LeftAs(connection, moving.ask.event_id)) {
-      return std::move(*left);
-    }
-    return std::optional<Answer>();
-  }
+  if (!found->has_value()) return MoveArchived(connection, moving.ask.event_id);
   StoredSlot& old = **found;
   if (!moving.restoring && Lapsed(old, MachineMillis())) {
     if (Status s = EndLease(connection, old); !s.ok()) return s.error();
@@ -239,8 +244,9 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   if (!open) return Finished::kLost;
   if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
   if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
-  Result<Answer> moved = Replace(
-      connection, old, {old.slot.config, old.slot.requested, *end.retry_at, true, end.random});
+  Result<Answer> moved =
+      Replace(connection, old,
+              {old.slot.config, old.slot.requested, *end.retry_at, true, end.random, true});
   if (!moved.ok()) return moved.error();
   if (moved->outcome != Outcome::kNew) {  // due at once, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();

@@ -177,9 +177,9 @@ Result<std::optional<Millis>> TakePlace(Connection& connection, const StoredConf
 }
 
 Status FreePlace(Connection& connection, const StoredSlot& gone) {
-  Result<std::optional<StoredConfig>> active = LoadActive(connection, gone.slot.config);
-  if (!active.ok()) return active.error();
-  const Config config = active->has_value() ? (*active)->config : Config{};
+  Result<std::optional<StoredConfig>> latest = LoadLatest(connection, gone.slot.config);
+  if (!latest.ok()) return latest.error();
+  const Config config = latest->has_value() ? (*latest)->config : Config{};
   const bool same_size = config.window_size == gone.window_size;
   SqliteWindowTable table(
       connection, gone.config_id, gone.window_size,

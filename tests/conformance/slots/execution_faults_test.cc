@@ -125,23 +125,47 @@ TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsMovedAfterItsLease)
 
 // Its tenant has lost its share while it was claimed, and then there is no room for its retry.
 TEST_P(ExecutionFaults, ARetryWithoutRoomIsClaimedAlsoIfItsTenantsClassIsGone) {
-  Config config = Pay(1);
+  Config config = Pay(2);
   config.headroom = 0;
-  config.fair_windows = 0;
+  config.fair_windows = 1;
   config.tenants = {{"acme", 1}, {"*", 1}};
   client().Put(config);
   ASSERT_EQ(client().Assign(client().Ask("e", "pay", kNoon, "acme")).outcome, Outcome::kNew);
   const Claim claim = ClaimAt(kNoon + kWindow);
   ASSERT_THAT(claim.events, SizeIs(1));
-  config.tenants = {};
+  config.tenants = {{"other", 1}, {"*", 1}};
   client().Put(config);
-  client().Deactivate("pay");
+  // Its class has one place in each of the two windows that the search may use.
+  for (const Millis window : {10, 11}) {
+    const std::string name = "in" + std::to_string(window);
+    ASSERT_EQ(client().Assign(client().Ask(name, "pay", kNoon + window * kWindow)).outcome,
+              Outcome::kNew);
+  }
   Finish end{.event_id = "e", .attempt = claim.events[0].attempt, .failed = true};
   end.retry_at = kNoon + 10 * kWindow;
   end.now = kNoon + kWindow;
   ASSERT_EQ(client().Finish({end}).at(0), Finished::kOk);
-  ASSERT_EQ(client().Look("e")->state, State::kScheduled);
-  EXPECT_THAT(ClaimAt(kNoon + kHour).events, SizeIs(1));
+  const Event kept = *client().Look("e");
+  ASSERT_EQ(kept.state, State::kScheduled);
+  ASSERT_EQ(kept.slot.window_start, kNoon) << "there is no room";
+  EXPECT_THAT(ClaimAt(kNoon + 2 * kWindow).events, SizeIs(1));
+}
+
+// Its events are still executed, so one that fails still waits for its next attempt.
+TEST_P(ExecutionFaults, ARetryOfAConfigThatIsNotActiveComesAtItsTimeToo) {
+  client().Put(Pay(10));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  ASSERT_TRUE(client().Deactivate("pay"));
+  Finish end{.event_id = "e", .attempt = 1, .failed = true};
+  end.retry_at = kNoon + 10 * kWindow;
+  end.now = kNoon + kWindow;
+  ASSERT_EQ(client().Finish({end}).at(0), Finished::kOk);
+  EXPECT_EQ(client().Look("e")->slot.window_start, kNoon + 10 * kWindow);
+  EXPECT_THAT(ClaimAt(kNoon + 9 * kWindow).events, SizeIs(0));
+  EXPECT_THAT(ClaimAt(kNoon + 11 * kWindow).events, SizeIs(1));
+  EXPECT_EQ(client().Assign(client().Ask("new", "pay", kNoon)).outcome, Outcome::kUnknownConfig);
 }
 
 // Whoever claims half a second ahead gets all of it, also if that is many windows.

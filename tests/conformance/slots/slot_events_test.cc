@@ -155,6 +155,29 @@ TEST_P(SlotEvents, WhoRepeatsARequestIsNotRefusedForAnotherOneInTheBatch) {
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
 }
 
+// That there is no config, or no time left, for one says nothing about the next.
+TEST_P(SlotEvents, WhoAsksForARefusedIdInTheSameBatchIsNotRefusedForIt) {
+  client().Put(Pay(5));
+  Config strict = Pay(5);
+  strict.name = "strict";
+  strict.past = Past::kRefuse;
+  client().Put(strict);
+  const auto answers = client().Assign(
+      std::vector<Ask>{client().Ask("a", "nothing", kNoon), client().Ask("a", "pay", kNoon),
+                       client().Ask("a", "nothing", kNoon), client().Ask("a", "pay", kNoon),
+                       client().Ask("b", "strict", kNoon), client().Ask("b", "nothing", kNoon),
+                       client().Ask("b", "pay", kNoon)});
+  const std::vector<Outcome> expected = {Outcome::kUnknownConfig,
+                                         Outcome::kNew,
+                                         Outcome::kUnknownConfig,
+                                         Outcome::kExisting,
+                                         Outcome::kPast,
+                                         Outcome::kUnknownConfig,
+                                         Outcome::kNew};
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(answers[i].outcome, expected[i]) << i;
+  EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 2)));
+}
+
 TEST_P(SlotEvents, AnEventTwiceInABatchHasOneSlot) {
   client().Put(Pay(10));
   const auto answers = client().Assign(

@@ -70,6 +70,43 @@ TEST_F(SlotsFeed, QuotesThatWouldBeLostAreInvalid) {
   EXPECT_THAT(Client().Get("/api/v1/slots/good").body, HasSubstr(R"("payload":"{\"amount\":5}")"));
 }
 
+// A letter as a payload: its second line has as many fields as a row.
+TEST_F(SlotsFeed, TheLinesWithinAQuotedFieldAreNoPayments) {
+  const RunResult run = Import("feed.csv",
+                               "eventId,payload\n"
+                               "letter,\"Dear\n"
+                               "Sir,send 5\n"
+                               "\"\"soon\"\",please\n"
+                               "bye\"\n"
+                               "lost\"quote,\"and\n"
+                               "another,letter\n"
+                               "ends\",\"here\"\n"
+                               "good,5\n");
+  EXPECT_EQ(run.exit_code, kSomeRefused) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("8 events: 1 new, 0 existing, 7 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"),
+              AllOf(HasSubstr("line 3: belongs to a quoted field that line 2 leaves open"),
+                    HasSubstr("line 5: belongs to a quoted field that line 2 leaves open"),
+                    HasSubstr("line 7: belongs to a quoted field that line 6 leaves open")));
+  EXPECT_EQ(StatusOf("Sir"), 404);
+  EXPECT_EQ(StatusOf("another"), 404);
+  EXPECT_EQ(StatusOf("good"), 200);
+}
+
+// A folder can be opened and not be read, as a file on a disk that fails.
+TEST_F(SlotsFeed, AFeedThatCannotBeReadIsNotTakenForItsBeginning) {
+  for (const char* name : {"feed.csv", "feed.jsonl"}) {
+    std::filesystem::create_directory(dir_ / name);
+    const std::string feed = (dir_ / name).string();
+    const RunResult run = Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet"});
+    EXPECT_EQ(run.exit_code, kFailed) << run.output;
+    EXPECT_THAT(run.error_output, HasSubstr(feed + ": cannot be read to its end"));
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "feed.slots.csv"));
+    const RunResult assign = Slots({"assign", "--file", feed, "--config", "bank"});
+    EXPECT_THAT(assign.error_output, HasSubstr(feed + ": cannot be read to its end"));
+  }
+}
+
 TEST_F(SlotsFeed, AColumnThatIsNearlyOneOfOursIsRefused) {
   for (const char* header : {"eventId,requestedtime", "eventId,requested_time", "eventId,Payload",
                              "eventId, tenant", "eventId,config_name"}) {
@@ -114,10 +151,12 @@ TEST_F(SlotsFeed, AJsonFieldOfAnotherTypeIsInvalid) {
                                "{\"eventId\":\"c\",\"tenant\":7}\n"
                                "{\"eventId\":\"d\",\"requestedtime\":\"2031-01-01T00:00:00Z\"}\n"
                                "{\"eventId\":\"e\",\"payload\":\"a\\u0000b\"}\n"
+                               "{\"eventId\":\"f\",\"payload\":\"5\",\"payload\":\"50\"}\n"
                                "{\"eventId\":\"good\",\"payload\":null,\"branch\":3}\n");
-  EXPECT_THAT(run.output, HasSubstr("6 events: 1 new, 0 existing, 5 refused"));
+  EXPECT_THAT(run.output, HasSubstr("7 events: 1 new, 0 existing, 6 refused"));
   EXPECT_THAT(Results("feed.slots.csv"),
               AllOf(HasSubstr("line 1: payload must be a string"),
+                    HasSubstr("line 6: field payload is there twice"),
                     HasSubstr("line 2: requestedTime must be a string"),
                     HasSubstr("line 3: tenant must be a string"),
                     HasSubstr("line 4: unknown field requestedtime; did you mean requestedTime?"),

@@ -151,6 +151,18 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
   EXPECT_EQ(assign("/no/such.csv").exit_code, kUsage);
 }
 
+// They are paths of the API, too.
+TEST_F(SlotsWords, AnEventWithTheNameOfACallCanBeCancelled) {
+  ASSERT_EQ(Config({"set", "bank", "--window", "4s", "--max", "10"}).exit_code, kOk);
+  for (const char* event : {"due", "claim", "batch", "done", "failed"}) {
+    ASSERT_EQ(Slots({"assign", event, "--config", "bank"}).exit_code, kOk);
+    EXPECT_THAT(Slots({"show", event}).output, HasSubstr("SCHEDULED"));
+    const std::string later = "2031-06-02T09:00:00Z";
+    EXPECT_THAT(Slots({"reschedule", event, "--at", later}).output, HasSubstr("2031-06-02"));
+    EXPECT_THAT(Slots({"cancel", event}).output, HasSubstr("CANCELLED")) << event;
+  }
+}
+
 TEST_F(SlotsWords, AnEventIsFoundCancelledRestoredMovedAndListed) {
   ASSERT_EQ(Config({"set", "bank", "--window", "4s", "--max", "10"}).exit_code, kOk);
   const std::string feed = dir_.Write("feed.csv", "eventId\npay-1\npay-2\n").string();

@@ -44,6 +44,22 @@ class DirectDispatch : public testing::Test {
   test::HttpClient client_;
 };
 
+// Another service on the same database has closed the bank at weekends; this one remembers the
+// config for five seconds.
+TEST_F(DirectDispatch, AChangeOfAConfigKeepsWhatAnotherServiceHasJustChanged) {
+  ASSERT_EQ(client_.Get("/admin/rate-limit/config/pay").status, 200);
+  postgres_.Query(
+      "SELECT weir_slots_put_config('pay', 1000, 1000, 7, 7, '{}', '{}', 0, "
+      "'UTC MON,TUE,WED,THU,FRI 08:00-17:00', 0::smallint)");
+  const test::RunResult run = test::RunProgram(
+      {test::Program(), "slots", "config", "set", "pay", "--max", "5"},
+      {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(weir_.Port("http"))}});
+  EXPECT_EQ(run.exit_code, 0) << run.error_output;
+  const std::string now = client_.Get("/admin/rate-limit/config/pay").body;
+  EXPECT_THAT(now, AllOf(HasSubstr(R"("version":3)"), HasSubstr(R"("maxPerWindow":5)"),
+                         HasSubstr(R"("headroom":7)"), HasSubstr(R"("cutOff":"17:00")")));
+}
+
 TEST_F(DirectDispatch, ItsClaimsAreAuditedAlsoIfItIsKilled) {
   Post("/api/v1/slots/batch",
        R"({"events":[{"eventId":"a","configName":"pay","requestedTime":"2025-06-01T09:00:00Z"},)"

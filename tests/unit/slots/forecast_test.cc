@@ -69,8 +69,20 @@ TEST(Forecast, AGapWithACalendarCountsOpenTimesOnly) {
   EXPECT_EQ(forecast.last_window(), kMonday + 7 * kDay + kEight + 4'000);
 }
 
+// Whoever imports so many is refused: it must not be promised.
+TEST(Forecast, EndsWithTheLastOpenTimeThatASearchCovers) {
+  Config bank = kConfig;
+  bank.calendar = *ParseCalendar("UTC MON-FRI 08:00-08:01");  // 15 windows, 1,500 events a day
+  Forecast forecast(bank, *ParseInstant("2025-06-02T00:00:00Z"), 32 * 1'500 + 1);
+  forecast.Finish();
+  EXPECT_EQ(forecast.windows(), 32 * 15);
+  EXPECT_EQ(forecast.unplaced(), 1);
+  // Six weeks of five days and two more.
+  EXPECT_EQ(FormatInstant(forecast.last_window()), "2025-07-15T08:00:56Z");
+}
+
 // Anybody who may place an event may place one thousands of years ahead. The open times until then
-// are too many to look at: after 20,000 of them the forecast ends.
+// are too many to look at.
 TEST(Forecast, AGapWithACalendarIsNotCountedForThousandsOfYears) {
   Config bank = kConfig;
   bank.calendar = *ParseCalendar("UTC MON-SUN 08:00-08:01");  // 15 windows a day
@@ -78,8 +90,8 @@ TEST(Forecast, AGapWithACalendarIsNotCountedForThousandsOfYears) {
   Forecast forecast(bank, 0, 1'000'000'000'000);
   forecast.Add(std::vector<WindowLoad>{{kFar + 8 * 3'600'000, 4'000, 1, 0, true}});
   forecast.Finish();
-  EXPECT_EQ(forecast.windows(), 20'000 * 15);
-  EXPECT_EQ(forecast.unplaced(), 1'000'000'000'000 - 20'000 * 15 * 100);
+  EXPECT_EQ(forecast.windows(), 32 * 15);
+  EXPECT_EQ(forecast.unplaced(), 1'000'000'000'000 - 32 * 15 * 100);
 }
 
 TEST(Forecast, EndsWithTime) {

@@ -62,7 +62,7 @@ BEGIN
 END $f$;
 
 -- With p_attempt it is the end of that claim, told by p_over, which is counted here: only under the lock of the event is it
--- certain that nobody else has ended it.
+-- certain that nobody else has ended it. The config need not be active then: its events are executed all the same.
 CREATE OR REPLACE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint, p_earliest bigint,
                                           p_random bigint, p_version int, p_from int[], p_attempt int,
                                           p_what text, p_detail text, p_opens bigint[], p_closes bigint[],
@@ -102,7 +102,8 @@ BEGIN
         AND w.window_ms = s.window_ms AND w.window_start = s.window_start FOR UPDATE;
     END IF;
     PERFORM weir_slots_lock_creation(g.config_id) FROM rate_limit_config g
-    WHERE g.config_name = name AND g.active;
+    WHERE g.config_name = name AND (g.active OR p_attempt IS NOT NULL)
+    ORDER BY g.version DESC LIMIT 1;
     IF lapsed THEN
       CONTINUE WHEN NOT weir_slot_end_lease(s);
       s.state := 0;
@@ -113,8 +114,12 @@ BEGIN
       AND e.window_start = s.window_start AND e.scheduled_time = s.scheduled_time FOR UPDATE;
     EXIT WHEN FOUND;
   END LOOP;
-  SELECT * INTO old_c FROM rate_limit_config g WHERE g.config_name = old_name AND g.active;
-  SELECT * INTO c FROM rate_limit_config g WHERE g.config_name = name AND g.active;
+  SELECT * INTO old_c FROM rate_limit_config g
+  WHERE g.config_name = old_name AND (g.active OR p_attempt IS NOT NULL)
+  ORDER BY g.version DESC LIMIT 1;
+  SELECT * INTO c FROM rate_limit_config g
+  WHERE g.config_name = name AND (g.active OR p_attempt IS NOT NULL)
+  ORDER BY g.version DESC LIMIT 1;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the event keeps its slot' USING ERRCODE = 'WS003';
   END IF;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "notify/api/ledger_json.h"
+
 namespace weir::notify {
 namespace {
 
@@ -45,6 +47,21 @@ TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
   EXPECT_EQ(SendProblem(R"({"userId":"u"})"), "missing required fields: message");
   EXPECT_THAT(SendProblem(R"({"userId":"u","message":7})"), HasSubstr("message must be a string"));
   EXPECT_THAT(SendProblem(R"({"userId":"u","message":""})"), HasSubstr("message"));
+}
+
+TEST(NotifyJson, AFieldThatIsNearlyOneOfOursIsRefused) {
+  const std::string begin = R"({"userId":"u","message":"m")";
+  EXPECT_EQ(SendProblem(begin + R"(,"Recipient":"+49 30 1"})"),
+            "unknown field Recipient; did you mean recipient?");
+  EXPECT_THAT(SendProblem(begin + R"(,"idempotencykey":"k"})"), HasSubstr("did you mean"));
+  EXPECT_EQ(SendProblem(begin + R"(,"idempotency_key":"k","priority":1})"), "none");
+}
+
+// They are replaced as a whole: what is misspelt would be lifted.
+TEST(NotifyJson, AMisspeltPreferenceIsRefused) {
+  EXPECT_THAT(ParsePreferences(R"({"optout":["sms"]})", "u").error().message,
+              HasSubstr("optout is not a field of preferences; the fields are userId, "));
+  EXPECT_TRUE(ParsePreferences(R"({"userId":"u","optOut":["sms"]})", "u").ok());
 }
 
 TEST(NotifyJson, TakesTheKeyOfTheHeaderBeforeTheFieldS) {

@@ -55,6 +55,14 @@ TEST(ExecutionJson, ReadsHowAClaimEnded) {
   EXPECT_EQ(failed.retry_at, 1'748'779'200'000);
 }
 
+TEST(ExecutionJson, AFieldThatIsNearlyOneOfOursIsRefused) {
+  EXPECT_EQ(
+      ParseFinish(R"({"attempt":1,"retrytime":"2025-06-01T12:00:00Z"})", "e", true).error().message,
+      "unknown field retrytime; did you mean retryTime?");
+  EXPECT_EQ(ParseClaim(R"({"config":"pay","lease_ms":60000})").error().message,
+            "unknown field lease_ms; did you mean leaseMs?");
+}
+
 TEST(ExecutionJson, NamesTheFieldOfAnEndAtFault) {
   EXPECT_THAT(FailedMessage(R"({"events":{}})"), HasSubstr("events must be an array"));
   EXPECT_THAT(FailedMessage(R"({"events":[]})"), HasSubstr("must not be empty"));

@@ -80,6 +80,39 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
   }
 }
 
+// Left out in silence, it would make payments of days on which the bank is closed.
+TEST(SlotsJson, AMisspeltFieldOfAConfigIsRefused) {
+  const std::string begin = R"({"configName":"pay","windowSize":"PT4S","maxPerWindow":100)";
+  const auto message = [&](const std::string& rest) {
+    Result<slots::Config> config = ParseConfig(begin + rest + "}");
+    return config.ok() ? "ok" : config.error().message;
+  };
+  EXPECT_THAT(message(R"(,"calender":{"zone":"UTC"})"),
+              HasSubstr("calender is not a field of a config; the fields are configName, "));
+  EXPECT_THAT(message(R"(,"calendar":{"zone":"UTC","holiday":["2025-12-25"]})"),
+              HasSubstr("holiday is not a field of a calendar; the fields are zone, "));
+  const std::string all =
+      R"(,"headroom":5,"fairWindows":3,"tenants":{"a":1},"past":"now","calendar":)"
+      R"({"zone":"UTC","days":["MON"],"open":"08:00","cutOff":"17:00","holidays":["2025-12-25"],)"
+      R"("cutOffs":{"2025-12-24":"12:00"}})";
+  EXPECT_EQ(message(all), "ok");
+  EXPECT_TRUE(ParseConfig(ConfigBody(*ParseConfig(begin + all + "}"))).ok());
+}
+
+TEST(SlotsJson, AFieldThatIsNearlyOneOfOursIsRefused) {
+  const std::string begin =
+      R"({"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z")";
+  EXPECT_EQ(MessageOf(begin + R"(,"payLoad":"5 EUR"})"),
+            "unknown field payLoad; did you mean payload?");
+  EXPECT_EQ(MessageOf(begin + R"(,"Tenant":"acme"})"),
+            "unknown field Tenant; did you mean tenant?");
+  EXPECT_EQ(MessageOf(begin + R"(,"branch":"Berlin"})"), "ok") << "not ours";
+  EXPECT_EQ(ParseReschedule(R"({"requestedTime":"2025-06-01T12:00:00Z","config_name":"c"})", "e")
+                .error()
+                .message,
+            "unknown field config_name; did you mean configName?");
+}
+
 TEST(SlotsJson, WritesASlot) {
   std::string out;
   JsonWriter json(out);
