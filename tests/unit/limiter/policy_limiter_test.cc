@@ -194,6 +194,18 @@ TEST(PolicyLimiter, ABlockedPolicyAdmitsNothingWhateverItsQuota) {
   }
 }
 
+TEST(PolicyLimiter, ARefundReturnsNoMoreThanItsCostWhileAPolicyIsBlocked) {
+  const std::string quota = "quota: {fixed_window: {limit: 10, window: 1h}}}]";
+  World world("policies: [{name: p, match: {}, " + quota);
+  auto limiter = world.NewLimiter();
+  EXPECT_EQ(Asked::For({}, 9).On(*limiter).decision.remaining, 1);
+  world.Publish("policies: [{name: p, match: {}, blocked: true, " + quota);
+  EXPECT_TRUE(Asked::For({}, 2, Op::kRefund).On(*limiter).status.ok());
+  EXPECT_FALSE(Asked::For({}).On(*limiter).decision.allowed());
+  world.Publish("policies: [{name: p, match: {}, " + quota);
+  EXPECT_EQ(Asked::For({}, 0, Op::kPeek).On(*limiter).decision.remaining, 3);  // 10 - 9 + 2
+}
+
 TEST(PolicyLimiter, RefundAndResetGiveBack) {
   World world(kTwo);
   auto limiter = world.NewLimiter();

@@ -67,6 +67,18 @@ class RlsEdges : public SessionTest {
   std::unique_ptr<Decider> decider_;
 };
 
+TEST_F(RlsEdges, UnderALimitOfZeroNoMoreComesBackThanIsSaid) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request = Request(1);
+  auto& descriptor = *request.mutable_descriptors(0);
+  descriptor.mutable_limit()->set_unit(envoy::type::v3::HOUR);
+  descriptor.mutable_hits_addend()->set_value(3);
+  descriptor.set_is_negative_hits(true);
+  Ask(request);
+  EXPECT_EQ(limiter_->asked().at(0).op, store::Op::kRefund);
+  EXPECT_EQ(limiter_->asked().at(0).costs.at(0), 3);
+}
+
 TEST_F(RlsEdges, AWindowOfNoUnitsOrOfOverACenturyIsInvalid) {
   Serve([](limiter::Check&) {});
   RateLimitRequest request = Request(1);
