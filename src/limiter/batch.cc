@@ -193,13 +193,6 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
 }
 
 Status Batch::FinishKey(Item item, std::size_t key_at) {
-  const std::size_t size = keys_.size() - key_at;
-  if (size > policy::kMaxKeyBytes) {
-    keys_.resize(key_at);
-    return Error{Code::kInvalidArgument,
-                 "the entries of a descriptor (or the key) are longer than " +
-                     std::to_string(policy::kMaxKeyBytes) + " bytes"};
-  }
   if (items_.size() - check_begin_ >= kMaxVerdicts) {
     return Error{Code::kInvalidArgument,
                  "more than " + std::to_string(kMaxVerdicts) + " policies apply to one check"};
@@ -208,7 +201,7 @@ Status Batch::FinishKey(Item item, std::size_t key_at) {
     return Error{Code::kResourceExhausted, "too many checks in one batch"};
   }
   item.key_at = static_cast<std::uint32_t>(key_at);
-  item.key_size = static_cast<std::uint32_t>(size);
+  item.key_size = static_cast<std::uint32_t>(keys_.size() - key_at);
   items_.push_back(item);
   return {};
 }
