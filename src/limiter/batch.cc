@@ -40,12 +40,12 @@ std::int64_t Batch::CostOf(std::int64_t asked, std::int64_t factor) noexcept {
   return std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1);
 }
 
-void Batch::SetMode(Item& item, bool reported) noexcept {
+void Batch::SetMode(Item& item, bool reported) const noexcept {
   const policy::Definition& definition = item.policy->definition;
   item.always_counts = reported ? definition.report_counts() : definition.always_counts();
   item.alone = item.always_counts || !policy::ChargesTogether(definition.charge);
-  // More than the limit never fits, and nothing stays nothing.
-  if (definition.blocked && item.quota != nullptr && item.cost > 0) {
+  // More than the limit never fits, and nothing stays nothing. Nobody gets back more than he paid.
+  if (definition.blocked && item.quota != nullptr && item.cost > 0 && !gives_back_) {
     item.cost = std::min(item.cost + item.quota->limit(), kMaxLimit + 1);
   }
 }
@@ -69,6 +69,7 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
     Check& check = checks[i];
     Part part{static_cast<std::uint32_t>(items_.size()), 0};
     check_begin_ = items_.size();
+    gives_back_ = check.op == store::Op::kRefund;
     const bool settles = check.op == store::Op::kSettle;
     check.status = settles ? CollectSettled(check) : Collect(set, check.request);
     if (!check.status.ok()) items_.resize(part.begin);
@@ -192,13 +193,6 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
 }
 
 Status Batch::FinishKey(Item item, std::size_t key_at) {
-  const std::size_t size = keys_.size() - key_at;
-  if (size > policy::kMaxKeyBytes) {
-    keys_.resize(key_at);
-    return Error{Code::kInvalidArgument,
-                 "the entries of a descriptor (or the key) are longer than " +
-                     std::to_string(policy::kMaxKeyBytes) + " bytes"};
-  }
   if (items_.size() - check_begin_ >= kMaxVerdicts) {
     return Error{Code::kInvalidArgument,
                  "more than " + std::to_string(kMaxVerdicts) + " policies apply to one check"};
@@ -207,7 +201,7 @@ Status Batch::FinishKey(Item item, std::size_t key_at) {
     return Error{Code::kResourceExhausted, "too many checks in one batch"};
   }
   item.key_at = static_cast<std::uint32_t>(key_at);
-  item.key_size = static_cast<std::uint32_t>(size);
+  item.key_size = static_cast<std::uint32_t>(keys_.size() - key_at);
   items_.push_back(item);
   return {};
 }

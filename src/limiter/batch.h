@@ -115,7 +115,7 @@ class Batch {
   Status AddBareKey(const policy::Policy& policy, std::string_view key, std::int64_t cost);
   void DropGeneral(std::string_view entry);
   static std::int64_t CostOf(std::int64_t asked, std::int64_t factor) noexcept;
-  static void SetMode(Item& item, bool reported = false) noexcept;
+  void SetMode(Item& item, bool reported = false) const noexcept;
   Status FinishKey(Item item, std::size_t key_at);
   void DropReplaced();
   void ShareBuckets(Part part, bool each_time);
@@ -137,6 +137,7 @@ class Batch {
   std::string keys_;
   std::vector<Item> items_;
   std::size_t check_begin_ = 0;  // of the check that is being collected, in items_
+  bool gives_back_ = false;      // that check
   std::vector<Part> parts_;
   std::vector<store::Charge> charges_;
   std::vector<const algorithm::LeaseTerms*> terms_;  // of each charge

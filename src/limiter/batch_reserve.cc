@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "limiter/batch.h"
+#include "policy/keys.h"
 
 namespace weir::limiter {
 namespace {
@@ -72,7 +73,11 @@ Status Batch::CollectSettled(const Check& check) {
       item.cost = store::reserve::ChangeOf(reserved.reservation, share, check.request.cost);
       const std::size_t key_at = keys_.size();
       keys_ += share.key;
-      if (Status kept = FinishKey(item, key_at); !kept.ok()) {
+      Status kept = FinishKey(item, key_at);
+      if (share.key.size() > policy::kMaxKeyBytes) {
+        kept = Error{Code::kInvalidArgument, "reservation: names a key that no bucket has"};
+      }
+      if (!kept.ok()) {
         reserved_.pop_back();
         return kept;
       }

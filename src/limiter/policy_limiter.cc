@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithm/stricter.h"
+#include "store/in_part.h"
 
 namespace weir::limiter {
 namespace {
@@ -246,12 +247,15 @@ void PolicyLimiter::DecideWithoutStore(Batch& batch, Check& check,
                                        std::span<const Batch::Item> items) {
   const bool charge = check.op == store::Op::kCharge;
   if (!charge && check.op != store::Op::kPeek && check.op != store::Op::kOverdraw) {
+    bool any = false;
     for (const Batch::Item& item : items) {
       if (item.application == Batch::kNone) continue;
       const store::Application& application = batch.applications()[item.application];
+      any = any || application.status.ok();
       if (!application.status.ok()) check.status = application.status;
     }
-    check.applied = false;
+    if (any && !store::FailsInPart(check.op)) check.status = {};
+    check.applied = check.status.ok();
     return;
   }
   std::vector<const Batch::Item*> enforced;  // of one application

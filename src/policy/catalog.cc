@@ -50,12 +50,25 @@ Catalog::Catalog(CompileOptions options, std::vector<Definition> built_in)
 std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& paths) {
   std::vector<yaml::Problem> problems;
   std::vector<Definition> read = built_in_;
-  for (const std::string& path : PolicyFiles(paths, problems)) {
+  const std::vector<std::string> files = PolicyFiles(paths, problems);
+  // As a folder is when its volume is not mounted, or while its files are being replaced.
+  if (files.empty() && !paths.empty() && problems.empty() && HasRead()) {
+    problems.push_back(
+        {paths.front(),
+         {},
+         "has no policy files any more; write one with \"policies: []\" to remove all policies"});
+  }
+  for (const std::string& path : files) {
     std::vector<Definition> some = LoadPolicyFile(path, problems, options_.lenient);
     read.insert(read.end(), std::make_move_iterator(some.begin()),
                 std::make_move_iterator(some.end()));
   }
   return Replace(read_, std::move(read), std::move(problems));
+}
+
+bool Catalog::HasRead() const {
+  const std::lock_guard lock(mutex_);
+  return read_.size() > built_in_.size();
 }
 
 std::vector<yaml::Problem> Catalog::SetManaged(std::vector<Definition> managed,

@@ -48,8 +48,8 @@ class Catalog {
   /// call this object.
   void BeforePublishing(std::function<void(const PolicySet&)> run);
 
-  /// Reads the files and puts them in force in place of those before. If one of them is wrong
-  /// nothing changes; what is wrong is returned and kept in status().
+  /// Reads the files and puts them in force in place of those before. If one of them is wrong, or
+  /// there are none any more, nothing changes; what is wrong is returned and kept in status().
   std::vector<yaml::Problem> LoadFiles(const std::vector<std::string>& paths);
 
   /// Puts these policies of a control plane in force in place of those before. If something is
@@ -73,6 +73,7 @@ class Catalog {
   Status status() const;
 
  private:
+  bool HasRead() const;
   std::vector<yaml::Problem> Replace(std::vector<Definition>& part, std::vector<Definition> next,
                                      std::vector<yaml::Problem> problems);
   void IndexFilesLocked();

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/hex.h"
+#include "base/int128.h"
 
 namespace weir::policy {
 namespace {
@@ -25,6 +26,36 @@ void AppendEscapedBeside(std::string& out, std::string_view text, char special) 
     if (text.empty()) return;
     AppendPercent(out, text.front());
     text.remove_prefix(1);
+  }
+}
+
+// No value and no name of an entry has it: a '%' in them is followed by two digits.
+constexpr std::string_view kLongMark = "|%long:";
+
+/// FNV-1a: the same on all nodes. Whoever finds two texts with one hash shares a bucket with
+/// himself.
+UInt128 HashOf(std::string_view text) noexcept {
+  constexpr UInt128 kPrime = (UInt128{1} << 88U) + 0x13B;
+  UInt128 hash = (UInt128{0x6C62272E07BB0142} << 64U) + 0x62B821756295C58D;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  return hash;
+}
+
+/// Cuts the key that begins at `begin`, if it is too long.
+void Fit(std::string& out, std::size_t begin) {
+  if (out.size() - begin <= kMaxKeyBytes) [[likely]]
+    return;
+  constexpr std::size_t kHashBytes = sizeof(UInt128);
+  const UInt128 hash = HashOf(std::string_view(out).substr(begin));
+  out.resize(begin + kMaxKeyBytes - kLongMark.size() - 2 * kHashBytes);
+  // Not within an escape.
+  const std::size_t percent = out.rfind('%');
+  if (percent != std::string::npos && percent >= begin && out.size() - percent < 3) {
+    out.resize(percent);
+  }
+  out += kLongMark;
+  for (std::size_t i = kHashBytes; i-- > 0;) {
+    AppendHex(out, static_cast<unsigned char>(hash >> (8 * i)));
   }
 }
 
@@ -63,6 +94,7 @@ std::vector<std::string> KeyParts(const Definition& definition) {
 
 void AppendKey(std::string& out, std::span<const std::string> parts,
                std::span<const std::string_view> values) {
+  const std::size_t begin = out.size();
   out += parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) {
     std::string_view part = parts[i];
@@ -73,15 +105,19 @@ void AppendKey(std::string& out, std::span<const std::string> parts,
     }
     out += part;
   }
+  Fit(out, begin);
 }
 
 void AppendBareKey(std::string& out, std::string_view key) {
+  const std::size_t begin = out.size();
   out += "key|";
   AppendEscaped(out, key);
+  Fit(out, begin);
 }
 
 void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor descriptor,
                        const Quota& quota) {
+  const std::size_t begin = out.size();
   AppendEscapedBeside(out, domain.empty() ? kDefaultDomain : domain, '/');
   // Limits of an hour and of a day are two limits, whatever their numbers.
   out += "/%override" + std::to_string(quota.window() / std::chrono::seconds(1));
@@ -103,6 +139,7 @@ void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor des
     AppendEscaped(out, next->value);
     last = next;
   }
+  Fit(out, begin);
 }
 
 }  // namespace weir::policy

@@ -5,6 +5,7 @@
 //   api/pay|route:/v1/pay|user:42
 //   key|user-123                 a bare key
 //   api/%override3600|user:42    a quota of an hour that came with the request
+//   api/per-user|user:ab…|%long:9f0c…   one that would be too long: its beginning, a hash of it all
 // Entries are in the order of their names, however the request or the policy orders them. Values
 // escape
 // `|`, `%` and control bytes as %XX, a domain `/` as well, an entry name `:` as well; so two
@@ -20,7 +21,8 @@
 
 namespace weir::policy {
 
-/// The longest key that is taken; a request that needs a longer one is refused as invalid.
+/// The longest key. The functions below cut longer ones, and end them with a hash, so that a value
+/// is limited however long it is: who asks has often chosen it, and may profit from an error.
 inline constexpr std::size_t kMaxKeyBytes = 4096;
 
 void AppendEscaped(std::string& out, std::string_view text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"
 #include "protocol/grpc/quota_messages.h"
 
@@ -97,22 +98,26 @@ Status QuotaStreams::Check(const Stream& stream, const Reports& reports) const {
     return Invalid("domain must have at most " + std::to_string(bounds_.max_domain_bytes) +
                    " bytes");
   }
-  for (const auto& usage : reports.bucket_quota_usages()) {
-    const auto& id = usage.bucket_id().bucket();
-    if (id.empty()) return Invalid("bucket_id must have an entry");
-    std::size_t bytes = 0;
-    for (const auto& [name, value] : id) bytes += name.size() + value.size();
-    if (id.size() > bounds_.max_id_entries || bytes > bounds_.max_id_bytes) {
-      return Invalid("bucket_id must have at most " + std::to_string(bounds_.max_id_entries) +
-                     " entries and " + std::to_string(bounds_.max_id_bytes) + " bytes");
-    }
-  }
   return {};
+}
+
+/// Envoy could not read an answer with a text that is not UTF-8.
+bool QuotaStreams::IsAssignable(const std::vector<Name>& id) const {
+  const auto is_utf8 = [](const std::string& text) {
+    return StorableUtf8(text, text.size()) == text;
+  };
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : id) {
+    if (!is_utf8(name) || !is_utf8(value)) return false;
+    bytes += name.size() + value.size();
+  }
+  return !id.empty() && id.size() <= bounds_.max_id_entries && bytes <= bounds_.max_id_bytes;
 }
 
 std::shared_ptr<QuotaStreams::Bucket> QuotaStreams::Add(Stream& stream, std::string id,
                                                         std::vector<Name> names) {
-  if (stream.buckets.size() >= bounds_.max_buckets_per_stream || buckets_ >= bounds_.max_buckets) {
+  if (stream.buckets.size() >= bounds_.max_buckets_per_stream || buckets_ >= bounds_.max_buckets ||
+      !IsAssignable(names)) {
     // It gets no assignment, so the Envoy does as its no_assignment_behavior says.
     ++assignments_.totals().turned_away;
     return nullptr;

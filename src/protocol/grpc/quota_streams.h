@@ -89,6 +89,7 @@ class QuotaStreams {
   using Parts = std::vector<Part>;
 
   Status Check(const Stream& stream, const Reports& reports) const;
+  bool IsAssignable(const std::vector<Name>& id) const;
   std::shared_ptr<Bucket> Add(Stream& stream, std::string id, std::vector<Name> names);
   void AskFor(Parts parts);
   void Ask(std::shared_ptr<Round> round);

@@ -68,7 +68,7 @@ class ServerReflectionInfo final : public Method {
         return GiveFile(pool.FindFileContainingSymbol(request.file_containing_symbol()),
                         request.file_containing_symbol(), response);
       case Request::kFileContainingExtension:
-        // proto3 files without custom options: nothing here is extended.
+        // Files without custom options: nothing here is extended.
         return GiveFile(nullptr, request.file_containing_extension().containing_type(), response);
       case Request::kAllExtensionNumbersOfType:
         if (pool.FindMessageTypeByName(request.all_extension_numbers_of_type()) == nullptr) {

@@ -102,7 +102,8 @@ Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Bu
     if (own > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       return Error{Code::kInvalidArgument, "hits_addend of a descriptor is too large"};
     }
-    const bool nothing = descriptor.has_limit() && descriptor.limit().requests_per_unit() == 0;
+    const bool nothing =
+        !refunds && descriptor.has_limit() && descriptor.limit().requests_per_unit() == 0;
     // Against the smallest quota this never fits, and nothing stays nothing.
     const std::int64_t cost =
         nothing ? 2 * static_cast<std::int64_t>(std::min<std::uint64_t>(own, kMaxLimit))

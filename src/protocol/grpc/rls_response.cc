@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.h"
 #include "filter/headers.h"
 #include "policy/policy_set.h"
 
@@ -220,7 +221,9 @@ void RlsResponse::AddMetadata(const Request& request) {
     auto& told = *descriptors.add_values()->mutable_struct_value()->mutable_fields();
     auto& entries = *told["entries"].mutable_list_value();
     for (const auto& entry : descriptor.entries()) {
-      entries.add_values()->set_string_value(entry.key() + "=" + entry.value());
+      // Envoy could not read an answer with a text that is not UTF-8.
+      const std::string text = entry.key() + "=" + entry.value();
+      entries.add_values()->set_string_value(StorableUtf8(text, 4 * text.size()));
     }
     if (descriptor.has_hits_addend()) {
       told["hitsAddend"].set_number_value(static_cast<double>(descriptor.hits_addend().value()));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -30,8 +31,6 @@ static_assert(sizeof(FrameHeader) == 16);
 constexpr std::uint32_t kMagic = 0x324A5257;  // "WRJ2"
 constexpr std::size_t kHeaderSize = sizeof(FrameHeader);
 constexpr std::uint32_t kMaxFrame = 1U << 30;
-// What is kept for a disk that takes nothing: then changes are dropped, and told of.
-constexpr std::size_t kMaxWaiting = std::size_t{64} << 20;
 
 // zlib's CRC-32.
 std::uint64_t SumOf(std::string_view bytes) {
@@ -211,6 +210,7 @@ Status Journal::WriteChanges() {
   const std::string name = NameOf(options_.path, number_);
   if (frame_.size() > kMaxFrame) {
     frame_.clear();
+    lacking_ = number_;
     return Error{Code::kResourceExhausted, name + ": too many changes at once for one record"};
   }
   Seal(frame_);
@@ -219,7 +219,9 @@ Status Journal::WriteChanges() {
     written = FromErrno(name, "fdatasync");
   }
   if (written.ok()) good_ += static_cast<std::int64_t>(frame_.size());
-  if (written.ok() || frame_.size() > kMaxWaiting) frame_.clear();
+  const bool dropped = !written.ok() && frame_.size() > options_.most_waiting;
+  if (dropped) lacking_ = number_;
+  if (written.ok() || dropped) frame_.clear();
   return written;
 }
 
@@ -252,10 +254,17 @@ Result<std::uint64_t> Journal::Rotate() {
 
 std::int64_t Journal::size() {
   const std::lock_guard lock(file_mutex_);
+  // While the disk takes nothing, it takes no snapshot either.
+  const bool writes = frame_.size() <= kHeaderSize;
+  if (lacking_ != 0 && writes) return std::numeric_limits<std::int64_t>::max();
   return good_;
 }
 
 void Journal::DropBefore(std::uint64_t number) {
+  {
+    const std::lock_guard lock(file_mutex_);
+    if (lacking_ < number) lacking_ = 0;
+  }
   const Result<std::vector<std::uint64_t>> numbers = NumbersOf(options_.path);
   if (!numbers.ok()) return;  // the next snapshot tries again
   for (const std::uint64_t old : *numbers) {

@@ -27,6 +27,8 @@ class Journal {
     std::string path;
     bool sync = false;  ///< fsync each write
     std::chrono::milliseconds interval{10};
+    /// Bytes that are kept for a disk that takes nothing: then changes are dropped, and told of.
+    std::size_t most_waiting = std::size_t{64} << 20;
     /// Told when writing begins to fail and when it works again, on the journal's thread.
     std::function<void(const Status&)> on_status = {};
   };
@@ -59,7 +61,8 @@ class Journal {
   /// snapshot that is begun afterwards.
   Result<std::uint64_t> Rotate();
   void DropBefore(std::uint64_t number);
-  /// Bytes of the file that is being written.
+  /// Bytes of the file that is being written; as large as can be if changes were dropped that no
+  /// snapshot has.
   std::int64_t size();
 
  private:
@@ -75,8 +78,9 @@ class Journal {
   std::mutex file_mutex_;  // over what stands here
   int fd_ = -1;
   std::uint64_t number_ = 0;
-  std::int64_t good_ = 0;  // bytes of the file that are whole batches
-  std::string frame_;      // room for a header, and changes that are not written yet
+  std::int64_t good_ = 0;      // bytes of the file that are whole batches
+  std::string frame_;          // room for a header, and changes that are not written yet
+  std::uint64_t lacking_ = 0;  // the last file that lacks changes; 0: none does
 
   std::mutex mutex_;  // over what stands here
   std::condition_variable wake_;

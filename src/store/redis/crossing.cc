@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithm/lease.h"
+#include "store/in_part.h"
 #include "store/redis/names.h"
 
 namespace weir::store::redis {
@@ -95,9 +96,11 @@ void Crossing::AddLooks(std::size_t first, Op op) {
 void Crossing::AskAll() {
   AddLooks(0, op_);
   apply_(asked_, [self = shared_from_this()] {
+    const bool any =
+        std::ranges::any_of(self->asked_, [](const auto& one) { return one.status.ok(); });
     for (const Application& one : self->asked_) {
       self->whole_.applied &= one.applied;
-      if (!one.status.ok()) self->whole_.status = one.status;
+      if (!one.status.ok() && (FailsInPart(self->op_) || !any)) self->whole_.status = one.status;
     }
     self->Finish();
   });

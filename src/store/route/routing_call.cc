@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "algorithm/lease.h"
+#include "store/in_part.h"
 
 namespace weir::store::route {
 namespace {
@@ -194,12 +195,13 @@ void RoutingCall::Combine(Work& work) {
   application.status = {};
   application.applied = !work.refused && application.op != Op::kLease;
   application.granted = 0;
+  const bool whole = FailsInPart(application.op) || std::ranges::none_of(work.legs, &Leg::said);
   for (const Leg& leg : work.legs) {
     if (leg.asked && !leg.said() && work.step == Work::Step::kAsking) {
       if (leg.mirror && application.op != Op::kCharge && application.op != Op::kPeek) {
         shared_->counts.missed.fetch_add(1, std::memory_order_relaxed);
       }
-      if (!leg.mirror) application.status = leg.answer.status;
+      if (!leg.mirror && whole) application.status = leg.answer.status;
     }
     for (std::size_t k = 0; k < leg.places.size(); ++k) {
       Decision& decision = application.decisions[leg.places[k]];

@@ -81,9 +81,9 @@ TEST_F(HostileKeys, WhatIsTooLongOrBrokenIsRefusedWithAWord) {
     const HttpResponse refused = other.Send(method, target + large);
     EXPECT_THAT(refused.status, ::testing::AnyOf(400, 414, 431)) << target;
     EXPECT_THAT(refused.body, StartsWith("{\"status\":4"));
-    // Longer than a key may be, shorter than a head.
+    // Longer than the name of a bucket, shorter than a head. Only in a query it has a bound.
     const HttpResponse long_key = client.Send(method, target + std::string(5000, 'x'));
-    EXPECT_EQ(long_key.status, 400) << target << long_key.body;
+    EXPECT_EQ(long_key.status, target.ends_with('=') ? 400 : 200) << target << long_key.body;
     EXPECT_EQ(client.Send(method, target + "%zz").status, 400) << target;
   }
   // Names of policies are stored and shown everywhere: no control characters.

@@ -153,12 +153,13 @@ TEST_F(Observed, NothingIsLoggedWhereTheRateIsNought) {
 TEST_F(Observed, ACheckThatCannotBeDecidedIsLoggedWithItsError) {
   LogFrom(telemetry::Level::kInfo);
   auto limiter = world_.NewLimiter();
-  const std::string huge(5000, 'x');
-  Asked asked = Asked::For({{"user", huge}});
+  Asked asked = Asked::For({});
+  asked.check.op = store::Op::kSettle;
+  asked.check.settles = "not a reservation";
   asked.On(*limiter);
   const std::string text = Logged();
   EXPECT_THAT(text, HasSubstr(R"("level":"warn","message":"check failed")"));
-  EXPECT_THAT(text, HasSubstr("longer than 4096 bytes"));
+  EXPECT_THAT(text, HasSubstr("reservation: must be"));
 }
 
 TEST_F(Observed, NothingIsLoggedBelowTheLevel) {
@@ -274,8 +275,8 @@ TEST_F(Observed, ACheckThatIsNotSampledHasNone) {
 TEST_F(Observed, WhereTheStoreWasNotAskedThereIsOneSpanAndAFailureSaysNoOutcome) {
   world_.shared().observe.tracer = &tracer_;
   auto limiter = world_.NewLimiter();
-  const std::string huge(5000, 'x');
-  Asked asked = Asked::For({{"user", huge}});
+  Asked asked = Asked::For({{"user", "1"}}, 0);
+  asked.check.reserve = 1s;  // which needs a cost
   asked.check.origin.trace = Sampled();
   asked.On(*limiter);
   const std::vector<Span> spans = Spans();
@@ -298,8 +299,9 @@ policies:
   EXPECT_EQ(world_.CountsOf("free").remaining, std::nullopt) << "it limits nothing";
   // Neither a look nor what could not be decided changes it.
   Asked::For({{"user", "2"}}, 1, Op::kPeek).On(*limiter);
-  const std::string huge(5000, 'x');
-  Asked::For({{"user", huge}}).On(*limiter);
+  Asked undecided = Asked::For({{"user", "2"}}, 0);
+  undecided.check.reserve = 1s;  // which needs a cost
+  undecided.On(*limiter);
   EXPECT_EQ(world_.CountsOf("ten").remaining, 6U);
   Asked::For({{"user", "2"}}, 1).On(*limiter);
   EXPECT_EQ(world_.CountsOf("ten").remaining, 9U);

@@ -88,12 +88,18 @@ TEST_F(PartialFailure, OnlyWhatCouldNotBeDecidedIsDecidedHere) {
   EXPECT_EQ(world_->CountsOf("real").errors, 0U);
 }
 
-TEST_F(PartialFailure, ARefundThatFailsInPartIsAnError) {
+// Whoever is told that a refund failed repeats it, and what was returned would be returned again.
+TEST_F(PartialFailure, ARefundFailsOnlyIfNothingWasReturned) {
   Start(kTrial);
   ASSERT_TRUE(Asked::For({{"user", "1"}}, 2).On(*limiter_).decision.allowed());
   away_ = "trial";
-  Asked refund = Asked::For({{"user", "1"}, {"plan", "gold"}}, 2, Op::kRefund);
+  Asked refund = Asked::For({{"user", "1"}, {"plan", "gold"}}, 1, Op::kRefund);
   const Check& check = refund.On(*limiter_);
+  ASSERT_TRUE(check.status.ok()) << check.status.error().message;
+  EXPECT_EQ(Of(check, "real").decision.remaining, 19);
+  EXPECT_TRUE(Of(check, "trial").degraded);
+  away_ = "user:1";
+  refund.On(*limiter_);
   ASSERT_FALSE(check.status.ok());
   EXPECT_EQ(check.status.error().code, Code::kUnavailable);
   EXPECT_FALSE(check.applied);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "policy/policy_file.h"
 #include "support/no_descriptors.h"
 #include "support/temp_dir.h"
@@ -67,6 +69,23 @@ TEST_F(CatalogTest, AFolderThatCannotBeReadChangesNothing) {
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0].ToString(), HasSubstr(paths[0] + ": cannot be read: "));
   EXPECT_THAT(PolicyOf(catalog_, "a"), HasSubstr("f@"));
+}
+
+// A volume that is not mounted, or files that are being replaced, must not lift all limits.
+TEST_F(CatalogTest, AFolderThatHasBecomeEmptyChangesNothing) {
+  const std::vector<std::string> paths = {folder_.path().string()};
+  EXPECT_THAT(catalog_.LoadFiles(paths), IsEmpty()) << "there were none before";
+  folder_.Write("p.yaml",
+                "policies: [{name: f, key: a, quota: {fixed_window: {limit: 1, window: 1s}}}]");
+  ASSERT_THAT(catalog_.LoadFiles(paths), IsEmpty());
+  std::filesystem::remove(path_);
+  const std::vector<yaml::Problem> problems = catalog_.LoadFiles(paths);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].ToString(), HasSubstr(paths[0] + ": has no policy files any more"));
+  EXPECT_THAT(PolicyOf(catalog_, "a"), HasSubstr("f@"));
+  folder_.Write("none.yaml", "policies: []");
+  ASSERT_THAT(catalog_.LoadFiles(paths), IsEmpty());
+  EXPECT_THAT(PolicyOf(catalog_, "a"), HasSubstr("default@"));
 }
 
 TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {

@@ -223,14 +223,32 @@ TEST_F(RlqsTest, RefusesMalformedReports) {
   };
   EXPECT_EQ(status(Framed(std::string_view("\xff\xff"))), "3");
   EXPECT_EQ(status(Report("", {{{"user", "anna"}}})), "3");
-  EXPECT_EQ(status(Report("api", {{}})), "3");
   EXPECT_EQ(status(Report(std::string(300, 'd'), {})), "3");
-  EXPECT_EQ(status(Report("api", {{{"user", std::string(2000, 'u')}}})), "3");
-  BucketText many;
-  for (int i = 0; i < 17; ++i) many["name" + std::to_string(i)] = "value";
-  EXPECT_EQ(status(Report("api", {many})), "3");
   EXPECT_EQ(streams_->streams(), 0U);
   EXPECT_EQ(streams_->buckets(), 0U);
+}
+
+// A client of an Envoy may choose a part of an id. It must not end the stream, which everybody
+// else's assignments come by.
+TEST_F(RlqsTest, ABucketThatCannotBeAssignedLeavesTheOthersTheirAssignments) {
+  BucketText many;
+  for (int i = 0; i < 17; ++i) many["name" + std::to_string(i)] = "value";
+  const std::vector<BucketText> bad = {
+      {}, {{"user", std::string(2000, 'u')}}, {{"user", "\xff"}}, many};
+  std::int32_t id = 0;
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    const std::string good = "anna" + std::to_string(i);
+    const std::string report = Report("api", {bad[i], {{"user", good}}});
+    if (i == 0) id = Open(report);
+    if (i > 0) Send(id, report);
+    EXPECT_EQ(client_->answer(id).status(), "") << client_->answer(id).message();
+    const auto responses = Responses(id);
+    ASSERT_EQ(responses.size(), i + 1);
+    ASSERT_EQ(responses.back().bucket_action_size(), 1);
+    EXPECT_EQ(responses.back().bucket_action(0).bucket_id().bucket().at("user"), good);
+    EXPECT_EQ(assignments_.totals().turned_away.load(), i + 1);
+  }
+  EXPECT_EQ(streams_->buckets(), bad.size());
 }
 
 TEST_F(RlqsTest, TheDomainOfAStreamDoesNotChange) {

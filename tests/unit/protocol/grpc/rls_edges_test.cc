@@ -67,6 +67,33 @@ class RlsEdges : public SessionTest {
   std::unique_ptr<Decider> decider_;
 };
 
+TEST_F(RlsEdges, UnderALimitOfZeroNoMoreComesBackThanIsSaid) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request = Request(1);
+  auto& descriptor = *request.mutable_descriptors(0);
+  descriptor.mutable_limit()->set_unit(envoy::type::v3::HOUR);
+  descriptor.mutable_hits_addend()->set_value(3);
+  descriptor.set_is_negative_hits(true);
+  Ask(request);
+  EXPECT_EQ(limiter_->asked().at(0).op, store::Op::kRefund);
+  EXPECT_EQ(limiter_->asked().at(0).costs.at(0), 3);
+}
+
+// Envoy passes header fields on as they are, and lets requests pass that its service does not
+// decide.
+TEST_F(RlsEdges, AValueThatIsNotUtf8IsDecidedLikeAnyOther) {
+  RlsOptions options;
+  options.dynamic_metadata = true;
+  Serve([](limiter::Check&) {}, options);
+  RateLimitRequest request = Request(1);
+  request.mutable_descriptors(0)->mutable_entries(0)->set_value("caf\xe9");
+  const RateLimitResponse response = Ask(request);
+  EXPECT_EQ(limiter_->asked().at(0).descriptors.at(0).at(0).second, "caf\xe9");
+  const auto& told = response.dynamic_metadata().fields().at("descriptors").list_value().values(0);
+  EXPECT_EQ(told.struct_value().fields().at("entries").list_value().values(0).string_value(),
+            "a=caf\\xe9");
+}
+
 TEST_F(RlsEdges, AWindowOfNoUnitsOrOfOverACenturyIsInvalid) {
   Serve([](limiter::Check&) {});
   RateLimitRequest request = Request(1);

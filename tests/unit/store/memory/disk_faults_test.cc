@@ -130,6 +130,41 @@ TEST_F(DiskFaults, AFullDiskIsToldOfAndWhatWaitedIsWrittenAfterwards) {
   EXPECT_EQ(Used(*after, "a"), 7);
 }
 
+// Where snapshots are made only at the end, or when the journal has grown, it would lack them for
+// good.
+TEST_F(DiskFaults, ChangesThatWereDroppedAreInASnapshotAsSoonAsTheDiskTakesOne) {
+  auto engine = NewEngine();
+  Journal::Options options;
+  options.path = path_;
+  options.most_waiting = 0;
+  const auto opened = Journal::Open(*engine, std::move(options));
+  ASSERT_TRUE(opened.ok());
+  Journal& journal = **opened;
+  std::promise<Status> saved;
+  SnapshotKeeper::Options keeping;
+  keeping.path = snapshot_;
+  keeping.interval = 0ms;
+  keeping.journal = &journal;
+  keeping.on_saved = [&, told = false](const Status& status) mutable {
+    if (status.ok() && !std::exchange(told, true)) saved.set_value(status);
+  };
+  const SnapshotKeeper keeper(*engine, keeping);
+  {
+    const FullDisk full(fs::file_size(path_ + ".1") + 10);
+    engine->TryAcquire("a", 2);
+    ASSERT_FALSE(Flush(journal).ok());
+  }
+  engine->TryAcquire("b", 4);
+  ASSERT_TRUE(Flush(journal).ok());
+  ASSERT_EQ(saved.get_future().wait_for(20s), std::future_status::ready);
+  auto after = NewEngine();
+  ASSERT_TRUE(LoadSnapshot(*after, snapshot_).ok());
+  ASSERT_TRUE(Journal::Replay(*after, path_).ok());
+  EXPECT_EQ(Used(*after, "a"), 2);
+  EXPECT_EQ(Used(*after, "b"), 4);
+  EXPECT_LT(journal.size(), 1'000'000) << "nothing is lacking any more";
+}
+
 TEST_F(DiskFaults, AFileThatCannotBeBegunIsAnErrorAndIsTriedAgain) {
   auto engine = NewEngine();
   auto journal = Open(*engine, path_);

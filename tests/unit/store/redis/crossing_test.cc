@@ -86,5 +86,31 @@ TEST_F(CrossingTest, WhatStillWeighsIsGivenBack) {
   }
 }
 
+// Whoever is told that a refund failed repeats it, and what was returned would be returned again.
+TEST_F(CrossingTest, ARefundFailsOnlyIfNothingWasReturned) {
+  charges_ = {{"a", 1, &none_}, {"b", 1, &none_}};
+  decisions_.resize(2);
+  whole_.op = Op::kRefund;
+  whole_.charges = charges_;
+  whole_.decisions = decisions_;
+  const auto run = [this](std::size_t away_from) {
+    Crossing::Run(
+        whole_, {{0}, {1}},
+        [this, away_from](std::span<Application> parts, const Done& done) {
+          store_.Apply(parts, [] {});
+          for (std::size_t i = away_from; i < parts.size(); ++i) {
+            parts[i].status = Error{Code::kUnavailable, "away"};
+          }
+          done();
+        },
+        [this] { ++answers_; });
+  };
+  run(1);
+  EXPECT_TRUE(whole_.status.ok());
+  run(0);
+  EXPECT_EQ(whole_.status.error().code, Code::kUnavailable);
+  EXPECT_EQ(answers_, 2);
+}
+
 }  // namespace
 }  // namespace weir::store::redis

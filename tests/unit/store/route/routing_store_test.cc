@@ -93,6 +93,22 @@ TEST_F(RoutingStoreTest, RefundsResetsAndPeeksReachEveryStore) {
   EXPECT_EQ(LeftAt(1, "api/hot|a", minute_), 10);
 }
 
+// Whoever is told that a refund failed repeats it.
+TEST_F(RoutingStoreTest, ARefundThatIsRepeatedReturnsNothingTwice) {
+  const std::vector<Charge> both{{"api/cold|a", 3, &minute_}, {"api/hot|a", 3, &minute_}};
+  EXPECT_TRUE(Apply(Op::kCharge, both));
+  EXPECT_TRUE(Apply(Op::kCharge, both));
+  doors_[1].shut = true;
+  for (bool made = false, first = true; !made; first = false) {
+    made = Apply(Op::kRefund, both);
+    if (!first) doors_[1].shut = false;
+  }
+  EXPECT_EQ(LeftAt(0, "api/cold|a", minute_), 7) << "three of six are back";
+  EXPECT_LE(LeftAt(1, "api/hot|a", minute_), 7);
+  doors_[0].shut = doors_[1].shut = true;
+  EXPECT_FALSE(Apply(Op::kRefund, both)) << "nothing was returned";
+}
+
 TEST_F(RoutingStoreTest, AReservationOverSeveralServersIsRefused) {
   const Quota record = *Quota::Concurrency(1, 1min);
   EXPECT_FALSE(Apply(Op::kCharge, {{"api/hot|a|%reserved:00", 1, &record},
