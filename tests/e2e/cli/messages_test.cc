@@ -122,7 +122,7 @@ TEST_F(Messages, TimesAreReadAndShownPlainly) {
 TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
   const RunResult domain = Weir({"check", "--domain", "apy", "-e", "user=42"});
   EXPECT_EQ(domain.exit_code, kOk);
-  EXPECT_EQ(domain.output, "allowed: no enforced policy applies\n");
+  EXPECT_EQ(domain.output, "allowed: no policy applies\n");
   EXPECT_EQ(domain.error_output, "weir: no policy uses domain 'apy'; did you mean 'api'?\n");
   EXPECT_EQ(Weir({"check", "--domain", "api", "-e", "usr=42"}).error_output,
             "weir: no policy of domain 'api' uses the entry 'usr'; did you mean 'user'?\n");
