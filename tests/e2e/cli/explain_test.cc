@@ -114,5 +114,31 @@ TEST_F(CliExplain, AKeyThatClThrottleRefusesIsToldAndReset) {
   EXPECT_FALSE(limited());
 }
 
+TEST_F(CliExplain, BucketsArePrintedInFullAndResetTakesThem) {
+  const std::string long_name(60, 'n');
+  const std::string value(90, 'v');
+  ServePolicies("domain: messaging\npolicies: [{name: " + long_name +
+                ", match: {user: \"*\"}, quota: {fixed_window: {limit: 1, window: 100d}}}]");
+  const std::string bucket = "messaging/" + long_name + "|user:" + value;
+  Weir({"check", "--domain", "messaging", "-e", "user=" + value});
+  EXPECT_THAT(Weir({"explain", "--domain", "messaging", "-e", "user=" + value}).output,
+              HasSubstr(bucket + " "));
+  EXPECT_TRUE(WaitUntil([&] {
+    return Weir({"top", "--once"}).output.find(bucket + " ") != std::string::npos;
+  }));
+  EXPECT_EQ(Weir({"reset", bucket}).output, "reset " + bucket + "\n");
+}
+
+TEST_F(CliExplain, AResetOfNothingIsNoChange) {
+  Serve();
+  EXPECT_EQ(Weir({"reset", "nobody"}).exit_code, kNo);
+  EXPECT_EQ(Client().Post("/admin/reset?key=nobody", "").status, 200);
+  EXPECT_EQ(Client().Post("/admin/reset?bucket=nobody", "").status, 200);
+  EXPECT_THAT(Client().Get("/admin/audit").body, StartsWith(R"({"changes":[])"));
+  Weir({"check", "somebody"});
+  EXPECT_EQ(Weir({"reset", "somebody"}).exit_code, kOk);
+  EXPECT_THAT(Client().Get("/admin/audit").body, HasSubstr("key:somebody"));
+}
+
 }  // namespace
 }  // namespace weir::test
