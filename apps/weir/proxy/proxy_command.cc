@@ -52,7 +52,7 @@ int Run(const config::Config& config) {
                                          : telemetry::LogFormat::kConsole});
   auto opened = ProxyService::Open(config);
   if (!opened) {
-    std::cerr << "weir proxy: " << opened.error().message << '\n';
+    std::cerr << "weir: " << opened.error().message << '\n';
     return StartFailure(opened.error());
   }
   ProxyService& service = **opened;
@@ -90,7 +90,7 @@ bool LoadConfig(Flags& flags) {
     problems.push_back(
         {"--upstream", {}, "required: the server to forward requests to, http[s]://host:port"});
   }
-  for (const auto& problem : problems) std::cerr << "weir proxy: " << problem.ToString() << '\n';
+  for (const auto& problem : problems) std::cerr << "weir: " << problem.ToString() << '\n';
   return problems.empty();
 }
 

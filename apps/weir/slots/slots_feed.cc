@@ -62,7 +62,7 @@ Result<FeedReader> FeedReader::Open(const std::string& path, FeedDefaults defaul
   if (kind == ".csv") {
     if (Status s = reader.ReadHeader(); !s.ok()) return Invalid(path + ": " + s.error().message);
     if (!reader.ignored_.empty()) {
-      std::cerr << path << ": ignored columns: " << reader.ignored_ << '\n';
+      std::cerr << "weir: " << path << ": ignored columns: " << reader.ignored_ << '\n';
     }
   }
   return reader;

@@ -7,7 +7,11 @@
 namespace weir::test {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 class Details : public ServiceTest {
  protected:
@@ -46,6 +50,64 @@ TEST_F(Details, WhatCannotBeUndoneNamesAllThatCan) {
   EXPECT_THAT(undo.error_output,
               HasSubstr("'slot.reschedule' cannot be undone; only changes to policies, slot "
                         "configs, user limits and preferences can"));
+}
+
+TEST_F(Details, AnUndoByNameSaysWhereTheNumbersAre) {
+  EXPECT_THAT(Weir({"policy", "undo", "free-42"}).error_output,
+              StartsWith("weir: change: expected a number, got 'free-42'; see `weir audit "
+                         "free-42`\n"));
+  EXPECT_THAT(Weir({"policy", "rollback", "p", "last"}).error_output,
+              StartsWith("weir: version: expected a number, got 'last'; see `weir policy "
+                         "history`\n"));
+}
+
+TEST_F(Details, TheAuditLogShowsWhatWasMade) {
+  Weir({"policy", "apply", File(R"({"key":"p","type":"TOKEN_BUCKET","capacity":7})")});
+  EXPECT_THAT(Weir({"audit", "p"}).output,
+              HasSubstr("policy:p  type TOKEN_BUCKET, capacity 7, refillRate 10\n"));
+  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"audit", "u1"}).output, HasSubstr("notify:u1  rateLimit 3"));
+  AssignOne();
+  ASSERT_EQ(Weir({"slots", "reschedule", "e", "--at", "2090-01-02T00:00:00Z"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"audit"}).output, ContainsRegex("slot.reschedule .*2090-01-02T00:00:00"));
+  Weir({"check", "k", "--cost", "100"});
+  ASSERT_EQ(Weir({"reset", "k"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"audit", "k"}).output, ContainsRegex("key.reset +key:k\n"));
+}
+
+TEST_F(Details, AReplacedPolicyHasNothingLeft) {
+  const std::string told = Weir({"explain", "--domain", "api", "-e", "user=vip"}).output;
+  EXPECT_THAT(told, ContainsRegex("any +fixed_window[^)]*[)] +-  "));
+  EXPECT_THAT(told, ContainsRegex("vip +fixed_window[^)]*[)] +5  "));
+}
+
+TEST_F(Details, StatusCountsReloadsFromTheStart) {
+  EXPECT_THAT(Weir({"status"}).output, ContainsRegex("\nreloads +0\n"));
+}
+
+TEST_F(Details, AnEmptyTopSaysHowOldItIs) {
+  EXPECT_THAT(Weir({"top", "--once", "--kind", "shadow"}).output,
+              HasSubstr("(none; counts are up to a second old)\n"));
+}
+
+TEST_F(Details, OneIsNotMany) {
+  AssignOne();
+  const std::string feed =
+      dir_.Write("feed.csv", "eventId,requestedTime\nx,2090-01-01T00:00:00Z\n").string();
+  EXPECT_THAT(Weir({"slots", "import", feed, "--config", "bank", "--quiet"}).output,
+              StartsWith("1 event: 1 new"));
+  EXPECT_THAT(Weir({"slots", "forecast", "--config", "bank", "--count", "1", "--at",
+                    "2091-01-01T00:00:00Z"})
+                  .output,
+              AllOf(StartsWith("1 event requested"), HasSubstr("would take 1 window of")));
+  EXPECT_THAT(Weir({"slots", "verify"}).output,
+              ContainsRegex("windows? .empty ones included., 2 slots, 0 problems\n"));
+}
+
+TEST_F(Details, TheHelpOfServeShowsValuesAndSettings) {
+  const std::string help = Weir({"serve", "--help"}).output;
+  EXPECT_THAT(help, ContainsRegex("--http VALUE +[^\n]*[(]listen.http[)]"));
+  EXPECT_THAT(help, ContainsRegex("--lenient .VALUE. +Skip unknown"));
 }
 
 }  // namespace
