@@ -111,8 +111,8 @@ int Import(const UserWords& words, std::istream& in) {
     ++wrong;
     std::cerr << "weir: line " << number << ": " << problem << '\n';
   }
-  std::cout << imported << " caps imported";
-  if (wrong > 0) std::cout << ", " << wrong << " lines skipped";
+  std::cout << Counted(imported, "cap") << " imported";
+  if (wrong > 0) std::cout << ", " << Counted(wrong, "line") << " skipped";
   std::cout << '\n';
   return wrong > 0 ? kExitNo : kExitOk;
 }

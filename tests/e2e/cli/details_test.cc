@@ -104,6 +104,28 @@ TEST_F(Details, OneIsNotMany) {
               ContainsRegex("windows? .empty ones included., 2 slots, 0 problems\n"));
 }
 
+TEST_F(Details, MessagesBeginAlike) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"serve", "--http", "nowhere"},
+        {"serve", "--store", "mongodb://localhost/x"},
+        {"proxy", "--listen", "nowhere"},
+        {"slots", "forecast", "--config", "c", "--count", "1", "--at", "soon"},
+        {"slots", "config", "set", "c", "--window", "4", "--max", "1"}}) {
+    const RunResult wrong = Weir(words);
+    EXPECT_NE(wrong.exit_code, kOk) << words[0];
+    EXPECT_THAT(wrong.error_output, StartsWith("weir: ")) << words[0];
+    EXPECT_THAT(wrong.error_output, Not(StartsWith("weir: configuration"))) << words[0];
+  }
+  EXPECT_THAT(Weir({"serve", "--store", "mongodb://localhost/x"}).error_output,
+              HasSubstr("got 'mongodb://…'"));
+  EXPECT_THAT(Weir({"slots", "config", "set", "c", "--window", "4", "--max", "1"}).error_output,
+              HasSubstr("--window 4: write a number with a unit"));
+  EXPECT_THAT(Weir({"status", "--key-file", dir_.Write("empty.key", "").string()}).error_output,
+              HasSubstr("empty.key: its first line is empty"));
+  EXPECT_THAT(Weir({"status", "--key-file", (dir_ / "none.key").string()}).error_output,
+              HasSubstr("none.key: cannot be read"));
+}
+
 TEST_F(Details, TheHelpOfServeShowsValuesAndSettings) {
   const std::string help = Weir({"serve", "--help"}).output;
   EXPECT_THAT(help, ContainsRegex("--http VALUE +[^\n]*[(]listen.http[)]"));
