@@ -11,8 +11,8 @@
 namespace weir::app {
 namespace {
 
-constexpr std::size_t kCell = 60;
-constexpr std::size_t kSentence = 300;
+// A cell that is longer moves the rest of its row, and not that of all others.
+constexpr std::size_t kAligned = 100;
 
 std::string Escape(const char* format, std::uint32_t code) {
   std::array<char, 24> text{};
@@ -49,7 +49,7 @@ std::size_t Columns(std::string_view text) {
   }));
 }
 
-Table::Table(std::vector<std::string> head) {
+Table::Table(std::vector<std::string> head, std::size_t widest) : widest_(widest) {
   for (std::string& name : head) {
     right_.push_back(name.starts_with('>'));
     if (right_.back()) name.erase(0, 1);
@@ -59,21 +59,23 @@ Table::Table(std::vector<std::string> head) {
 
 void Table::Add(const std::vector<std::string>& row) {
   std::vector<std::string>& cells = rows_.emplace_back();
-  for (const std::string& cell : row) {
-    cells.push_back(Shown(cell, cells.size() + 1 == right_.size() ? kSentence : kCell));
-  }
+  for (const std::string& cell : row) cells.push_back(Shown(cell, widest_));
 }
 
 std::string Table::ToString() const {
   std::vector<std::size_t> widths(right_.size(), 0);
   for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Columns(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::size_t columns = Columns(row[i]);
+      if (columns <= kAligned) widths[i] = std::max(widths[i], columns);
+    }
   }
   std::string out;
   for (const auto& row : rows_) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - Columns(row[i]), ' ');
+      const std::size_t columns = Columns(row[i]);
+      const std::string space(widths[i] - std::min(columns, widths[i]), ' ');
       line += right_[i] ? space + row[i] : row[i] + space;
       line += "  ";
     }
@@ -83,6 +85,10 @@ std::string Table::ToString() const {
     out += line + '\n';
   }
   return out;
+}
+
+std::string Counted(std::int64_t count, std::string_view noun) {
+  return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
 }
 
 std::string Grouped(std::uint64_t number) {

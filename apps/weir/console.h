@@ -3,32 +3,41 @@
 // What commands print: texts from outside must not steer the terminal they are shown on.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace weir::app {
 
+/// As many columns as the longest name of a bucket may take (policy/keys.h), each byte as \x1b.
+inline constexpr std::size_t kWhole = std::size_t{4} * 4096;
+
 /// The text with everything visible that a terminal would obey or that would reorder what is read:
 /// control characters, escapes, bidirectional and invisible characters and bytes that are not UTF-8
 /// become \n, \x1b or \u{202e}. Texts of more than `columns` are cut and end in "…".
-std::string Shown(std::string_view text, std::size_t columns = 60);
+std::string Shown(std::string_view text, std::size_t columns = kWhole);
 
 /// How many columns a text takes, counting each character of it as one.
 std::size_t Columns(std::string_view text);
 
-/// Rows under a head, in columns. Every cell goes through Shown. Not thread-safe.
+/// Rows under a head, in columns. Every cell goes through Shown. A cell is only cut if `widest`
+/// says so: a name that is not whole is of no use to another command. Not thread-safe.
 class Table {
  public:
   /// A name that begins with '>' has its column aligned to the right.
-  explicit Table(std::vector<std::string> head);
+  explicit Table(std::vector<std::string> head, std::size_t widest = kWhole);
   void Add(const std::vector<std::string>& row);
   std::string ToString() const;
 
  private:
+  const std::size_t widest_;
   std::vector<bool> right_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// "1 event", "2 events"
+std::string Counted(std::int64_t count, std::string_view noun);
 
 /// 1234567 → "1,234,567"
 std::string Grouped(std::uint64_t number);

@@ -141,6 +141,17 @@ std::string RangeInWords(std::string wrong) {
          wrong.substr(begin, range - begin) + "'";
 }
 
+/// Where numbers of this kind are listed, if the option says it: "ID of the change; see weir
+/// audit".
+std::string WhereToFind(const CLI::App& app, const std::string& name, const std::string& value) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  const std::string about = option == nullptr ? "" : option->get_description();
+  const std::size_t see = about.find("; see ");
+  if (see == std::string::npos) return "";
+  const std::string list = about.substr(see + 6);
+  return "; see `" + list + (list == "weir audit" ? " " + value : "") + "`";
+}
+
 /// What is wrong with the command line, in our words where CLI11's would leave one guessing, and
 /// where to read on.
 std::string Complaint(const CLI::App& program, const std::vector<std::string>& words,
@@ -163,8 +174,9 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     }
   } else if (wrong.starts_with(kNoConversion) && wrong.find(" = ") != std::string::npos) {
     const std::size_t equals = wrong.find(" = ");
-    wrong = wrong.substr(kNoConversion.size(), equals - kNoConversion.size()) +
-            ": expected a number, got '" + wrong.substr(equals + 3) + "'";
+    const std::string name = wrong.substr(kNoConversion.size(), equals - kNoConversion.size());
+    const std::string value = wrong.substr(equals + 3);
+    wrong = name + ": expected a number, got '" + value + "'" + WhereToFind(*read.app, name, value);
   } else if (unfit) {
     wrong = RangeInWords(std::move(wrong));
   }
@@ -182,6 +194,7 @@ class HelpFormatter final : public CLI::Formatter {
     if (option->get_type_size() == 0) return "";
     const std::string takes = option->get_type_name();
     std::string out = " " + takes.substr(0, takes.find(':'));
+    if (option->get_expected_min() == 0) return " [" + out.substr(1) + "]";
     if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
     return out;
   }
@@ -222,7 +235,7 @@ Option Option::OneOf(std::vector<std::string> values) {
 }
 Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
 Option Option::AllowUnits() {
-  option_->description(option_->get_description() + "; 500ms works");
+  option_->description(option_->get_description() + " (or with a unit, such as 500ms)");
   return Option(option_->transform([](std::string text) {
     const Result<std::chrono::nanoseconds> time = ParseDuration(text);
     if (!time.ok()) return text;

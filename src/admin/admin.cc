@@ -37,7 +37,7 @@ void AppendStoreHealth(JsonWriter& json, const StoreHealth& health) {
       .Field("up", health.up)
       .Field("breaker", health.breaker)
       .Field("channelUp", health.channel_up)
-      .Field("lastError", health.last_error);
+      .Field("lastError", health.up ? "" : health.last_error);
   if (health.leases) AppendLeases(json, *health.leases);
   json.EndObject();
 }
@@ -51,7 +51,7 @@ void AppendPolicyStore(JsonWriter& json, const AdminParts& parts) {
       .Field("up", health.up)
       .Field("known", health.known)
       .Field("change", health.change)
-      .Field("lastError", health.last_error)
+      .Field("lastError", health.up ? "" : health.last_error)
       .EndObject();
 }
 
@@ -95,8 +95,8 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
       .Field("store", parts.store_name);
   if (health) AppendStoreHealth(json, *health);
   AppendPolicyStore(json, parts);
-  json.Field("keys", parts.count_keys().value_or(0))
-      .Field("allowed", checks.allowed)
+  if (const std::optional<std::size_t> keys = parts.count_keys()) json.Field("keys", *keys);
+  json.Field("allowed", checks.allowed)
       .Field("blocked", checks.limited)
       .Field("errors", checks.errors)
       .Field("degraded", checks.degraded)

@@ -67,6 +67,9 @@ void AddAdminExplain(http::Router& router, const AdminParts& parts,
 /// The handler, with an entry of the audit log before each answer of success that changed something
 /// (any method but GET and HEAD). For changes that have no undo; what was before is not known.
 http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler);
+/// The same for a handler that knows only later whether it changes anything: the reply for then.
+http::Reply AuditedReply(AuditLog& audit, std::string action, const http::Request& request,
+                         http::Reply reply);
 
 /// The `expiresAt` of a body, for a policy that comes back; nothing if there is none.
 Result<PolicyChanges::End> ReadEnd(std::string_view body);

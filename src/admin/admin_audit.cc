@@ -96,31 +96,35 @@ PolicyChanges::Done AnswerChange(int status, http::Reply reply, std::vector<std:
   };
 }
 
+http::Reply AuditedReply(AuditLog& audit, std::string action, const http::Request& request,
+                         http::Reply reply) {
+  AuditEntry entry{.who = WhoAsks(request), .action = action, .target = TargetOf(action, request)};
+  return [&audit, entry = std::move(entry), reply = std::move(reply)](http::Response response) {
+    if (response.status / 100 != 2) return reply(std::move(response));
+    AuditEntry made = entry;
+    made.after = response.body;
+    telemetry::Log(
+        telemetry::Level::kInfo, made.action,
+        {{"target", std::string_view(made.target)}, {"who", std::string_view(made.who)}});
+    audit.Append(std::move(made), [reply, response](const Result<std::int64_t>& written) {
+      if (!written.ok()) {
+        Error error = written.error();
+        error.message =
+            "the change was made, but could not be written to the audit log: " + error.message;
+        return reply(http::ErrorResponse(error));
+      }
+      reply(response);
+    });
+  };
+}
+
 http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler) {
   return [&audit, action = std::move(action), handler = std::move(handler)](
              const http::Request& request, http::Reply reply) {
     if (request.method == "GET" || request.method == "HEAD") {
       return handler(request, std::move(reply));
     }
-    AuditEntry entry{
-        .who = WhoAsks(request), .action = action, .target = TargetOf(action, request)};
-    handler(request, [&audit, entry = std::move(entry),
-                      reply = std::move(reply)](http::Response response) mutable {
-      if (response.status / 100 != 2) return reply(std::move(response));
-      entry.after = response.body;
-      telemetry::Log(
-          telemetry::Level::kInfo, entry.action,
-          {{"target", std::string_view(entry.target)}, {"who", std::string_view(entry.who)}});
-      audit.Append(std::move(entry), [reply, response](const Result<std::int64_t>& written) {
-        if (!written.ok()) {
-          Error error = written.error();
-          error.message =
-              "the change was made, but could not be written to the audit log: " + error.message;
-          return reply(http::ErrorResponse(error));
-        }
-        reply(response);
-      });
-    });
+    handler(request, AuditedReply(audit, action, request, std::move(reply)));
   };
 }
 

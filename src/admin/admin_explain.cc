@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "admin/admin.h"
 #include "admin/subject.h"
+#include "admin/throttled.h"
 #include "base/boot_clock.h"
 #include "base/json_writer.h"
 #include "limiter/explain.h"
@@ -27,9 +29,8 @@ constexpr std::size_t kMaxAssignments = 100;
 struct Asked {
   Subject subject;
   std::string domain;  ///< of the entries
-  std::string note;    ///< what a check of the same entries would do otherwise
-  std::vector<policy::Entry> entries;
-  policy::Descriptor descriptor;
+  std::string note;    ///< what else decides about the same key or entries, or otherwise
+  std::optional<EntryRequest> described;
   policy::Request request;
   std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
   std::string hint;                                          ///< if no policy applies
@@ -148,6 +149,12 @@ void Answer(const store::FindHeld& find_held, const std::shared_ptr<Asked>& aske
 
 void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                    const std::shared_ptr<Asked>& asked) {
+  if (asked->subject.bucket.starts_with(kThrottleBucket)) {
+    return AskThrottled(limiter, asked->subject.bucket, [&parts, asked](auto full_in) {
+      asked->reply(
+          http::ErrorResponse(404, AboutThrottled(parts.top, asked->subject.bucket, full_in)));
+    });
+  }
   const auto set = limiter.policies();
   const policy::Policy* policy = PolicyOfBucket(*set, asked->subject.bucket);
   if (policy == nullptr) {
@@ -161,12 +168,58 @@ void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                          });
 }
 
-/// For those who named no domain: that a check would not look where the policies are.
-std::string NoteOf(const policy::PolicySet& policies, const std::string& domain) {
+/// For those who named no domain: that a check would not look where the policies are. And for those
+/// who named an address: that it is not a check whose answer they see.
+std::string NoteOf(const policy::PolicySet& policies, const Asked& asked) {
+  if (asked.described->only_auth) {
+    return "this is how GET /v1/auth decides; to a check of the same entries (POST /v1/check), "
+           "neither the default policy nor policies for bare keys apply";
+  }
   const std::string& implied = policies.implied_domain();
-  if (domain == implied || !policies.HasDomain(domain)) return {};
-  return "this is about domain '" + domain + "'; a check that names no domain belongs to '" +
+  if (!asked.subject.domain.empty() || asked.domain == implied ||
+      !policies.HasDomain(asked.domain)) {
+    return {};
+  }
+  return "this is about domain '" + asked.domain + "'; a check that names no domain belongs to '" +
          implied + "', where no policy applies to it";
+}
+
+void ExplainRequest(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+                    const std::shared_ptr<Asked>& asked) {
+  limiter::Explain(limiter, asked->request, [&parts, &limiter, asked](const auto& explanation) {
+    if (explanation.policies.empty()) {
+      const policy::Descriptor entries =
+          asked->described ? asked->described->descriptor : policy::Descriptor();
+      asked->hint = UnusedIn(*limiter.policies(), asked->subject.domain, entries);
+    }
+    Answer(parts.find_held, asked, explanation);
+  });
+}
+
+void ExplainEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+                    const std::shared_ptr<Asked>& asked) {
+  const auto policies = limiter.policies();
+  std::vector<std::string> domains = DomainsOf(*policies, asked->subject);
+  if (domains.size() > 1) return asked->reply(AskWhich(domains));
+  asked->domain = std::move(domains.front());
+  asked->described.emplace(*policies, asked->subject, asked->domain);
+  asked->request = asked->described->request;
+  asked->note = NoteOf(*policies, *asked);
+  asked->assigned =
+      parts.assignments.Find(asked->domain, asked->described->descriptor, kMaxAssignments);
+  ExplainRequest(parts, limiter, asked);
+}
+
+/// A client that calls CL.THROTTLE is refused beside all policies.
+void ExplainKey(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+                const std::shared_ptr<Asked>& asked) {
+  asked->request.cost = asked->subject.cost;
+  asked->request.key = asked->subject.key;
+  const std::string bucket = std::string(kThrottleBucket) + asked->subject.key;
+  AskThrottled(limiter, bucket, [&parts, &limiter, asked, bucket](auto full_in) {
+    if (full_in.count() > 0) asked->note = AboutThrottled(parts.top, bucket, full_in);
+    ExplainRequest(parts, limiter, asked);
+  });
 }
 
 void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const http::Request& request,
@@ -176,30 +229,10 @@ void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const htt
   const auto asked = std::make_shared<Asked>();
   asked->subject = std::move(*subject);
   asked->reply = std::move(reply);
-  if (!asked->subject.bucket.empty()) {
-    asked->assigned = parts.assignments.FindKey(asked->subject.bucket, kMaxAssignments);
-    return ExplainBucket(parts, limiter, asked);
-  }
-  asked->request.cost = asked->subject.cost;
-  asked->request.key = asked->subject.key;
-  if (asked->subject.key.empty()) {
-    const auto policies = limiter.policies();
-    std::vector<std::string> domains = DomainsOf(*policies, asked->subject);
-    if (domains.size() > 1) return asked->reply(AskWhich(domains));
-    asked->domain = std::move(domains.front());
-    if (asked->subject.domain.empty()) asked->note = NoteOf(*policies, asked->domain);
-    asked->entries = asked->subject.Descriptor();
-    asked->descriptor = asked->entries;
-    asked->request.domain = asked->domain;
-    asked->request.descriptors = std::span(&asked->descriptor, 1);
-    asked->assigned = parts.assignments.Find(asked->domain, asked->descriptor, kMaxAssignments);
-  }
-  limiter::Explain(limiter, asked->request, [&parts, &limiter, asked](const auto& explanation) {
-    if (explanation.policies.empty()) {
-      asked->hint = UnusedIn(*limiter.policies(), asked->subject.domain, asked->descriptor);
-    }
-    Answer(parts.find_held, asked, explanation);
-  });
+  if (!asked->subject.key.empty()) return ExplainKey(parts, limiter, asked);
+  if (asked->subject.bucket.empty()) return ExplainEntries(parts, limiter, asked);
+  asked->assigned = parts.assignments.FindKey(asked->subject.bucket, kMaxAssignments);
+  ExplainBucket(parts, limiter, asked);
 }
 
 }  // namespace

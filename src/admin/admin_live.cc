@@ -6,6 +6,8 @@
 #include <string>
 
 #include "admin/admin.h"
+#include "admin/subject.h"
+#include "admin/throttled.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -17,8 +19,6 @@ namespace weir::admin {
 namespace {
 
 constexpr std::size_t kMaxTop = 100;
-constexpr std::string_view kBareKey = "key|";
-constexpr std::string_view kThrottleKey = "cl|";  // CL.THROTTLE, whose rate came with the command
 
 /// The text of a bare key whose bucket is given without "key|" (policy/keys.h escapes it).
 std::string Unescaped(std::string_view text) {
@@ -27,8 +27,8 @@ std::string Unescaped(std::string_view text) {
 
 /// What a client calls the key of a bucket, where that can be told.
 std::string KeyOf(const std::string& bucket) {
-  if (bucket.starts_with(kBareKey)) return Unescaped(bucket.substr(kBareKey.size()));
-  return bucket.starts_with(kThrottleKey) ? bucket.substr(kThrottleKey.size()) : bucket;
+  if (bucket.starts_with(kBareBucket)) return Unescaped(bucket.substr(kBareBucket.size()));
+  return bucket.starts_with(kThrottleBucket) ? bucket.substr(kThrottleBucket.size()) : bucket;
 }
 
 std::optional<limiter::TopKeys::Kind> KindNamed(std::string_view name) {
@@ -58,8 +58,8 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
   for (const Keys::Key& key : keys) {
     const auto name = parts.catalog.ids().NameOf(key.policy);
     const std::string_view policy = name ? std::string_view(name->policy)
-                                    : key.key.starts_with(kThrottleKey) ? "CL.THROTTLE"
-                                                                        : "override";
+                                    : key.key.starts_with(kThrottleBucket) ? "CL.THROTTLE"
+                                                                           : "override";
     json.BeginObject()
         .Field("key", KeyOf(key.key))
         .Field("bucket", key.key)

@@ -1,13 +1,16 @@
 // POST /admin/reset/{key} and POST /admin/reset?…: forgets what buckets were charged, and tells
 // whether there was anything to forget.
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "admin/admin.h"
 #include "admin/subject.h"
+#include "admin/throttled.h"
 #include "algorithm/algorithms.h"
 #include "base/json_writer.h"
 #include "protocol/http/error.h"
@@ -20,6 +23,7 @@ struct Held {
   std::string bucket;
   std::string policy;  ///< empty: of none that is in force
   Quota quota;
+  bool beside = false;  ///< may be nobody's: named in the answer only if there was anything
 };
 
 /// A reset under way, with the memory that the store writes to.
@@ -30,6 +34,14 @@ struct Reset {
   std::vector<Decision> decisions;     // what each state was, and then what each is
   std::vector<store::Application> applications;
   http::Reply reply;
+  http::Reply audited;  ///< for an answer that says that something was forgotten
+};
+
+/// A request whose buckets are looked for.
+struct Sought {
+  std::string domain;
+  std::optional<EntryRequest> described;
+  limiter::Check check;
 };
 
 /// Quotas that find a state of their algorithm whatever numbers it was charged under: the longest
@@ -55,7 +67,7 @@ void AddBucket(const policy::PolicySet& set, std::string bucket, std::vector<Hel
   for (const Quota& quota : OneOfEach()) states.push_back({bucket, "", quota});
 }
 
-/// The bucket of a bare key, and that of a policy for it which is on trial.
+/// The bucket of a bare key, that of a policy for it which is on trial, and that of CL.THROTTLE.
 void AddKey(const policy::PolicySet& set, std::string_view key, std::vector<Held>& states) {
   std::string bucket;
   policy::AppendBareKey(bucket, key);
@@ -64,38 +76,52 @@ void AddKey(const policy::PolicySet& set, std::string_view key, std::vector<Held
   const bool same = own == bucket;
   AddBucket(set, std::move(bucket), states);
   if (!same) AddBucket(set, std::move(own), states);
+  states.push_back({std::string(kThrottleBucket).append(key), "", AnyThrottle(), true});
 }
 
-/// The buckets of all policies that apply to a descriptor, also of those that only look on.
-Result<std::vector<Held>> OfEntries(const policy::PolicySet& set, const Subject& subject) {
-  const std::vector<std::string> domains = DomainsOf(set, subject);
-  if (domains.size() > 1) return ManyDomains(domains);
-  const std::vector<policy::Entry> descriptor = subject.Descriptor();
-  policy::MatchBuffer buffer;
-  set.Match(domains.front(), descriptor, buffer);
+using FoundStates = std::function<void(Result<std::vector<Held>>)>;
+
+Result<std::vector<Held>> StatesOf(const limiter::Check& check, const Subject& subject) {
+  if (!check.status.ok()) return check.status.error();
   std::vector<Held> states;
-  for (const policy::Applying& applying : buffer.applying) {
-    const policy::Policy& policy = *applying.policy;
-    if (policy.quota() == nullptr) continue;
-    if (!policy.unable.empty()) return Error{Code::kUnavailable, policy.unable};
-    Held state{{}, policy.definition.name, *policy.quota()};
-    policy::AppendKey(state.bucket, policy.key_parts,
-                      std::span(buffer.values).subspan(applying.values_begin));
-    states.push_back(std::move(state));
+  for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    if (verdict.quota == nullptr) continue;
+    if (verdict.rule != nullptr && !verdict.rule->unable.empty()) {
+      return Error{Code::kUnavailable, verdict.rule->unable};
+    }
+    states.push_back({std::string(verdict.key), std::string(verdict.policy), *verdict.quota});
   }
   if (!states.empty()) return states;
   return Error{Code::kNotFound, "no policy limits " + subject.ToString() + ": nothing to reset"};
 }
 
-Result<std::vector<Held>> StatesOf(const policy::PolicySet& set, const Subject& subject) {
-  if (!subject.entries.empty()) return OfEntries(set, subject);
+/// The buckets of all policies that apply to a request, also of those that only look on: the same
+/// that /admin/explain names.
+void FindByEntries(limiter::PolicyLimiter& limiter, const Subject& subject,
+                   const FoundStates& done) {
+  const auto set = limiter.policies();
+  const std::vector<std::string> domains = DomainsOf(*set, subject);
+  if (domains.size() > 1) return done(ManyDomains(domains));
+  const auto kept = std::make_shared<const Subject>(subject);
+  const auto sought = std::make_shared<Sought>();
+  sought->domain = domains.front();
+  sought->described.emplace(*set, *kept, sought->domain);
+  sought->check.request = sought->described->request;
+  sought->check.op = store::Op::kPeek;
+  limiter.Decide(std::span(&sought->check, 1),
+                 [kept, sought, done] { done(StatesOf(sought->check, *kept)); });
+}
+
+void FindStates(limiter::PolicyLimiter& limiter, const Subject& subject, const FoundStates& done) {
+  if (!subject.entries.empty()) return FindByEntries(limiter, subject, done);
   std::vector<Held> states;
+  const auto set = limiter.policies();
   if (subject.bucket.empty()) {
-    AddKey(set, subject.key, states);
+    AddKey(*set, subject.key, states);
   } else {
-    AddBucket(set, subject.bucket, states);
+    AddBucket(*set, subject.bucket, states);
   }
-  return states;
+  done(std::move(states));
 }
 
 /// What a name in the path may mean: a bare key, and a bucket as lists and explanations print it.
@@ -111,11 +137,17 @@ bool WasHeld(const Reset& reset, std::size_t state) {
   return before.remaining < before.limit || before.reset_after.count() > 0;
 }
 
+bool AnyHeld(const Reset& reset) {
+  for (std::size_t i = 0; i < reset.states.size(); ++i) {
+    if (WasHeld(reset, i)) return true;
+  }
+  return false;
+}
+
 /// One object per bucket, although it may have been asked for under several algorithms.
 http::Response Answer(const Reset& reset) {
   std::string buckets;
   JsonWriter list(buckets);
-  bool any = false;
   list.BeginArray();
   for (std::size_t i = 0; i < reset.states.size();) {
     const Held& first = reset.states[i];
@@ -123,7 +155,7 @@ http::Response Answer(const Reset& reset) {
     for (; i < reset.states.size() && reset.states[i].bucket == first.bucket; ++i) {
       held = held || WasHeld(reset, i);
     }
-    any = any || held;
+    if (first.beside && !held) continue;
     list.BeginObject().Field("bucket", first.bucket);
     if (!first.policy.empty()) list.Field("policy", first.policy);
     list.Field("held", held).EndObject();
@@ -133,7 +165,10 @@ http::Response Answer(const Reset& reset) {
   JsonWriter json(response.body);
   json.BeginObject();
   if (!reset.key.empty()) json.Field("key", reset.key);
-  json.Field("status", "RESET").Field("held", any).RawField("buckets", buckets).EndObject();
+  json.Field("status", "RESET")
+      .Field("held", AnyHeld(reset))
+      .RawField("buckets", buckets)
+      .EndObject();
   return response;
 }
 
@@ -160,39 +195,41 @@ void Run(limiter::PolicyLimiter& limiter, const std::shared_ptr<Reset>& reset) {
         return reset->reply(http::ErrorResponse(application.status.error()));
       }
     }
-    reset->reply(Answer(*reset));
+    // Whoever misspells a name changes nothing.
+    (AnyHeld(*reset) ? reset->audited : reset->reply)(Answer(*reset));
   });
 }
 
 }  // namespace
 
 void AddAdminReset(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
-  router.Add(
-      "POST", "/admin/reset/{*key}",
-      Guarded(parts.guard, Audited(parts.audit, "key.reset",
-                                   [&limiter](const http::Request& request, http::Reply reply) {
-                                     auto reset = std::make_shared<Reset>();
-                                     reset->key = request.params[0];
-                                     reset->states = StatesOfName(*limiter.policies(), reset->key);
-                                     reset->reply = std::move(reply);
-                                     Run(limiter, reset);
-                                   })));
-  const auto by_query = [&limiter](const http::Request& request, http::Reply reply) {
-    auto states = StatesOf(*limiter.policies(), *ReadSubject(request.query));
-    if (!states.ok()) return reply(http::ErrorResponse(states.error()));
+  const auto begin = [&parts](const http::Request& request, const http::Reply& reply) {
     auto reset = std::make_shared<Reset>();
-    reset->states = std::move(*states);
-    reset->reply = std::move(reply);
-    Run(limiter, reset);
+    reset->reply = reply;
+    reset->audited = AuditedReply(parts.audit, "key.reset", request, reply);
+    return reset;
   };
+  router.Add("POST", "/admin/reset/{*key}",
+             Guarded(parts.guard,
+                     [&limiter, begin](const http::Request& request, const http::Reply& reply) {
+                       const auto reset = begin(request, reply);
+                       reset->key = request.params[0];
+                       reset->states = StatesOfName(*limiter.policies(), reset->key);
+                       Run(limiter, reset);
+                     }));
   router.Add("POST", "/admin/reset",
-             Guarded(parts.guard, [audited = Audited(parts.audit, "key.reset", by_query)](
-                                      const http::Request& request, http::Reply reply) {
+             Guarded(parts.guard, [&limiter, begin](const http::Request& request,
+                                                    const http::Reply& reply) {
                const auto subject = ReadSubject(request.query);
                if (!subject.ok()) return reply(http::ErrorResponse(subject.error()));
                http::Request named = request;
                named.params = {subject->ToString()};  // what the audit log calls it
-               audited(named, std::move(reply));
+               const auto reset = begin(named, reply);
+               FindStates(limiter, *subject, [&limiter, reset](Result<std::vector<Held>> states) {
+                 if (!states.ok()) return reset->reply(http::ErrorResponse(states.error()));
+                 reset->states = std::move(*states);
+                 Run(limiter, reset);
+               });
              }));
 }
 

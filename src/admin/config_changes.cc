@@ -193,10 +193,7 @@ void ConfigChanges::Undo(const AuditEntry& entry, std::string who,
   const Undoable* const undoable = Find(std::string_view(entry.target).substr(0, colon));
   if (undoable == nullptr || colon == std::string::npos ||
       !entry.action.starts_with(undoable->kind + ".")) {
-    return done(Error{
-        Code::kFailedPrecondition,
-        "'" + entry.action +
-            "' cannot be undone; only changes to policies, slot configs and user limits can"});
+    return done(CannotUndo(entry.action));
   }
   const auto change = std::make_shared<Change>(Change{*undoable,
                                                       entry.target.substr(colon + 1),

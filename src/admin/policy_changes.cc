@@ -8,6 +8,7 @@
 #include "admin/file_changes.h"
 #include "admin/policy_body.h"
 #include "admin/policy_edit.h"
+#include "admin/undoable.h"
 #include "base/instant.h"
 #include "telemetry/log.h"
 
@@ -150,8 +151,7 @@ void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
                         "the change came from " + entry->who + "; edit that file to undo it"});
     }
     if (!entry->target.starts_with(policy::kPolicyTarget)) {
-      return done(Error{Code::kFailedPrecondition,
-                        "'" + entry->action + "' cannot be undone; only changes to policies can"});
+      return done(CannotUndo(entry->action));
     }
     PolicyEdit edit{.key = entry->target.substr(policy::kPolicyTarget.size()),
                     .who = who,

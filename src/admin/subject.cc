@@ -17,6 +17,15 @@ bool Applies(const policy::PolicySet& set, std::string_view domain, policy::Desc
   return !buffer.applying.empty();
 }
 
+bool IsEnforced(const policy::PolicySet& set, std::string_view domain,
+                policy::Descriptor descriptor) {
+  policy::MatchBuffer buffer;
+  set.Match(domain, descriptor, buffer);
+  return std::any_of(
+      buffer.applying.begin(), buffer.applying.end(),
+      [](const policy::Applying& applying) { return !applying.policy->definition.shadow; });
+}
+
 std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
   if (const auto number = ParseNumber<std::int64_t>(text, 0, kMaxLimit)) {
     cost = *number;
@@ -110,6 +119,27 @@ Error ManyDomains(const std::vector<std::string>& domains) {
   }
   if (domains.size() > kMost) message += ", …";
   return {Code::kInvalidArgument, std::move(message)};
+}
+
+EntryRequest::EntryRequest(const policy::PolicySet& set, const Subject& subject,
+                           std::string_view domain)
+    : entries(subject.Descriptor()), descriptor(entries) {
+  request.domain = domain;
+  request.descriptors = std::span(&descriptor, 1);
+  request.cost = subject.cost;
+  // As service/auth_question.cc names them, in its order.
+  for (const std::string_view name : {"ip", "api_key", "user"}) {
+    const auto named = [name](const policy::Entry& entry) { return entry.key == name; };
+    const auto found = std::find_if(entries.begin(), entries.end(), named);
+    if (found != entries.end()) subjects.push_back(*found);
+  }
+  if (domain != set.implied_domain() || subjects.empty() || subjects.front().key != "ip") return;
+  request.subjects = subjects;
+  request.default_applies = true;
+  only_auth = !IsEnforced(set, domain, descriptor) ||
+              std::any_of(subjects.begin(), subjects.end(), [&set](const policy::Entry& entry) {
+                return &set.ForKey(entry.value) != &set.default_policy();
+              });
 }
 
 std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,

@@ -41,6 +41,24 @@ std::vector<std::string> DomainsOf(const policy::PolicySet& set, const Subject& 
 /// What to say if they are several.
 Error ManyDomains(const std::vector<std::string>& domains);
 
+/// The request that the entries of a subject describe, with the memory of its views.
+///
+/// An address (`ip`) in the domain of requests that name none makes it what GET /v1/auth would ask:
+/// policies whose key is the address, the API key or the user apply as well, and where none does,
+/// the default policy for the address.
+struct EntryRequest {
+  EntryRequest(const policy::PolicySet& set, const Subject& subject, std::string_view domain);
+  EntryRequest(const EntryRequest&) = delete;
+  EntryRequest& operator=(const EntryRequest&) = delete;
+
+  std::vector<policy::Entry> entries;
+  std::vector<policy::Entry> subjects;
+  policy::Descriptor descriptor;
+  policy::Request request;
+  /// GET /v1/auth decides otherwise than a check of the same entries.
+  bool only_auth = false;
+};
+
 /// What is probably misspelt in a request that no policy applies to: "no policy uses domain 'apy';
 /// did you mean 'api'?", or the same of an entry. Empty if nothing is. `domain` is empty
 /// if the request names none.

@@ -27,4 +27,12 @@ struct Undoable {
   std::function<void(std::string name, State, Done<Status>)> restore;
 };
 
+/// What to say of a change that is of no such kind, and of no policy.
+inline Error CannotUndo(const std::string& action) {
+  return {Code::kFailedPrecondition,
+          "'" + action +
+              "' cannot be undone; only changes to policies, slot configs, user limits "
+              "and preferences can"};
+}
+
 }  // namespace weir::admin

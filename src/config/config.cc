@@ -216,7 +216,7 @@ void ApplyOverride(Config& config, const Override& one, std::vector<Problem>& pr
 // What only the whole can tell.
 void CheckTogether(const Config& config, const std::string& file, std::vector<Problem>& problems) {
   const auto fail = [&](std::string message) {
-    problems.push_back({file.empty() ? "configuration" : file, {}, std::move(message)});
+    problems.push_back({file, {}, std::move(message)});
   };
   const Address& http = config.listen.http;
   const bool administrators = std::ranges::any_of(config.access.keys, [](const auto& key) {
@@ -275,7 +275,7 @@ Config Read(const Node* root, const std::string& file, std::span<const Override>
   }
   for (const Override& one : overrides) ApplyOverride(config, one, problems);
   for (std::string& wrong : ResolveStores(config)) {
-    problems.push_back({file.empty() ? "configuration" : file, {}, std::move(wrong)});
+    problems.push_back({file, {}, std::move(wrong)});
   }
   if (problems.size() == before) CheckTogether(config, file, problems);
   return config;

@@ -32,10 +32,14 @@ Result<std::string> KeyText(std::string_view text) {
   if (!text.starts_with('@')) return std::string(text);
   std::string line;
   std::ifstream file{std::string(text.substr(1))};
-  if (!std::getline(file, line)) {
+  if (!file) {
     return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
   }
+  std::getline(file, line);
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  if (line.empty()) {
+    return Error{Code::kInvalidArgument, std::string(text.substr(1)) + ": its first line is empty"};
+  }
   return line;
 }
 

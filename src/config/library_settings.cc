@@ -14,7 +14,7 @@ Status SetService(Config& config, Texts texts) {
   const std::string& url = texts[0];
   const Result<Url> parts = ParseUrl(url);
   if (!parts.ok() || (parts->scheme != "http" && parts->scheme != "https")) {
-    return Expected("a URL that begins with http:// or https://", url.substr(0, url.find(':')));
+    return Expected("a URL that begins with http:// or https://", Beginning(url));
   }
   config.embedded.service = url;
   return {};

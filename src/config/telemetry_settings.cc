@@ -30,7 +30,7 @@ Status SetEndpoint(Config& config, Texts texts) {
     return {};
   }
   return Expected("http://, https://, grpc:// or grpcs:// with a host and port, or off",
-                  text.substr(0, text.find(':')));
+                  Beginning(text));
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ Error Expected(std::string_view expected, std::string_view got) {
                                            std::string(got.substr(0, 64)) + "'"};
 }
 
+std::string Beginning(std::string_view url) {
+  const std::string_view scheme = url.substr(0, url.find(':'));
+  const bool more = url.substr(scheme.size()).starts_with("://");
+  return std::string(scheme) + (more ? "://…" : "");
+}
+
 Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most) {
   std::string digits(text);
   std::erase(digits, '_');
@@ -108,7 +114,7 @@ Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::strin
     }
     list += (list.empty() ? "" : ", ") + std::string(scheme);
   }
-  return Expected("a URL that begins with one of " + list, text.substr(0, text.find(':')));
+  return Expected("a URL that begins with one of " + list, Beginning(text));
 }
 
 Status SetAddress(Address& target, Texts texts) {

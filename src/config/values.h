@@ -19,6 +19,8 @@ namespace weir::config {
 using Texts = std::span<const std::string>;
 
 Error Expected(std::string_view expected, std::string_view got);
+/// "mongodb://…": what stands behind the scheme may be a secret.
+std::string Beginning(std::string_view url);
 
 Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most);
 /// 64k, 1M, 2G, or plain bytes.

@@ -80,6 +80,7 @@ std::vector<yaml::Problem> Catalog::Replace(std::vector<Definition>& part,
                                             std::vector<Definition> next,
                                             std::vector<yaml::Problem> problems) {
   const std::lock_guard lock(mutex_);
+  const bool first = status_.last_reload == 0;  // at the start they are read, not read again
   status_.last_reload = SystemClock::Get().Now();
   if (problems.empty()) {
     std::swap(part, next);
@@ -93,7 +94,11 @@ std::vector<yaml::Problem> Catalog::Replace(std::vector<Definition>& part,
       IndexFilesLocked();
     }
   }
-  ++(problems.empty() ? status_.reloads : status_.failed_reloads);
+  if (!problems.empty()) {
+    ++status_.failed_reloads;
+  } else if (!first) {
+    ++status_.reloads;
+  }
   status_.problems = problems;
   return problems;
 }

@@ -144,7 +144,7 @@ class Builder : public YAML::EventHandler {
 };
 
 std::string Problem::ToString() const {
-  if (mark.line == 0) return file + ": " + message;
+  if (mark.line == 0) return file.empty() ? message : file + ": " + message;
   return file + ":" + std::to_string(mark.line) + ":" + std::to_string(mark.column) + ": " +
          message;
 }

@@ -42,10 +42,7 @@ class GrpcWire final : public BenchWire {
   }
 
   void Ask(std::string_view key, std::string& out) override {
-    request_.Clear();
-    auto* entry = request_.add_descriptors()->add_entries();
-    entry->set_key("user");
-    entry->set_value(std::string(key));
+    request_.set_key(std::string(key));
     const std::string message = request_.SerializeAsString();
     const nghttp2_nv head[] = {Field(":method", "POST"),
                                Field(":scheme", scheme_),

@@ -76,17 +76,21 @@ class RespWire final : public BenchWire {
       if (end < 0) return false;
       if (end == 0) break;
       const std::string_view reply = std::string_view(pending_).substr(begin, at - begin);
-      // [limited, limit, …]: 0 is allowed.
-      const Heard what = reply.front() == '-'                ? Heard::kError
-                         : reply.starts_with("*7\r\n:0\r\n") ? Heard::kAllowed
-                                                             : Heard::kLimited;
-      replies.push_back({next_++, what});
+      replies.push_back({next_++, WhatSays(reply)});
     }
     pending_.erase(0, done);
     return pending_.size() <= kMaxPending;
   }
 
  private:
+  /// Of [limited, limit, …], however many values follow; anything else is not an answer to a check.
+  static Heard WhatSays(std::string_view reply) {
+    const std::string_view first = reply.substr(reply.find('\n') + 1);
+    if (reply.front() != '*') return Heard::kError;
+    if (first.starts_with(":0\r")) return Heard::kAllowed;
+    return first.starts_with(":1\r") ? Heard::kLimited : Heard::kError;
+  }
+
   /// Moves `at` behind the value that begins there: 1; 0 if it is not complete, -1 if it is none.
   int Skip(std::size_t& at) const {
     std::int64_t values = 1;

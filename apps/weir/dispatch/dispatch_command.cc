@@ -208,7 +208,7 @@ void Configure(Syntax word, int& exit_code) {
       .Between(std::size_t{1}, std::size_t{100'000})
       .ShowDefault();
   word.AddOption("--metrics", settings->metrics,
-                 "Serve GET /metrics on this address, or port of 127.0.0.1")
+                 "Serve GET /metrics on this address, or on this port of 127.0.0.1")
       .Env("WEIR_DISPATCH_METRICS");
   word.AddOption("--name", settings->options.name,
                  "Name in the history of events (default: host/process)");

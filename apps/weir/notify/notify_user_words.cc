@@ -112,8 +112,8 @@ int Import(const UserWords& words, std::istream& in) {
     std::cerr << "weir: line " << number << ": " << problem << '\n';
   }
   if (in.bad()) return Fail({Code::kUnavailable, words.file + ": cannot be read to its end"});
-  std::cout << imported << " caps imported";
-  if (wrong > 0) std::cout << ", " << wrong << " lines skipped";
+  std::cout << Counted(imported, "cap") << " imported";
+  if (wrong > 0) std::cout << ", " << Counted(wrong, "line") << " skipped";
   std::cout << '\n';
   return wrong > 0 ? kExitNo : kExitOk;
 }

@@ -72,7 +72,7 @@ void Configure(Syntax word, int& exit_code) {
   word.AddOption("--webhook", settings->webhook, "Same as --provider URL")
       .Env("WEIR_SENDER_WEBHOOK");
   word.AddOption("--metrics", settings->metrics,
-                 "Serve GET /metrics on this address, or port of 127.0.0.1")
+                 "Serve GET /metrics on this address, or on this port of 127.0.0.1")
       .Env("WEIR_SENDER_METRICS");
   word.AddOption("--token", settings->token, "Bearer token for webhooks").Env("WEIR_SENDER_TOKEN");
   word.AddOption("--workers", settings->workers, "Concurrent deliveries")

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "command.h"
@@ -58,9 +59,16 @@ std::string Note(std::string_view text, const std::string& file = "") {
   return out + '\n';
 }
 
-// All files together, since names must be unique among them.
-void CheckPolicies(const std::vector<std::string>& paths, const config::Config& config,
-                   bool knows_stores, std::vector<Problem>& problems) {
+/// As a copy leaves it when the disk is full; a policy file with nothing in it is refused as well.
+bool IsEmptyFile(const std::string& path) {
+  std::error_code trouble;
+  return std::filesystem::is_regular_file(path, trouble) &&
+         std::filesystem::file_size(path, trouble) == 0 && !trouble;
+}
+
+// All files together, since names must be unique among them. Returns what to say if they are right.
+std::string CheckPolicies(const std::vector<std::string>& paths, const config::Config& config,
+                          bool knows_stores, std::vector<Problem>& problems) {
   std::vector<policy::Definition> all;
   const std::size_t before = problems.size();
   const std::vector<std::string> files = policy::PolicyFiles(paths, problems);
@@ -68,7 +76,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
     std::vector<policy::Definition> some = policy::LoadPolicyFile(path, problems, config.lenient);
     all.insert(all.end(), some.begin(), some.end());
   }
-  if (problems.size() != before) return;
+  if (problems.size() != before) return {};
   const std::size_t count = all.size();
   policy::PolicyIds ids;
   policy::CompileOptions options{config.default_policy, config.local_share};
@@ -78,7 +86,7 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
     problems.push_back({"policies", {}, set.error().message});
-    return;
+    return {};
   }
   for (const auto& doubts : {Misfits(config, **set), Remarks(config, **set)}) {
     for (const std::string& doubt : doubts) std::cerr << "warning: " << doubt << '\n';
@@ -86,31 +94,43 @@ void CheckPolicies(const std::vector<std::string>& paths, const config::Config& 
   for (const std::string& file : policy::FilesWithoutCharge(files)) {
     std::cerr << Note(policy::kEnvoyChargeNote, file);
   }
-  std::cout << count << (count == 1 ? " policy in " : " policies in ") << files.size()
-            << (files.size() == 1 ? " file: ok\n" : " files: ok\n");
+  return std::to_string(count) + (count == 1 ? " policy in " : " policies in ") +
+         std::to_string(files.size()) + (files.size() == 1 ? " file: ok\n" : " files: ok\n");
 }
 
 int Check(const std::vector<std::string>& files, bool lenient) {
   std::vector<Problem> problems;
   std::vector<std::string> policy_files;
   const config::Environment environment = config::ReadEnvironment();
-  for (const std::string& sentence : environment.unknown) std::cerr << sentence << '\n';
+  for (const std::string& sentence : environment.unknown) {
+    std::cerr << "warning: " << sentence << '\n';
+  }
   for (const std::string& file : files) {
     if (std::filesystem::is_directory(file) || IsPolicyFile(file)) {
       policy_files.push_back(file);
       continue;
     }
     const std::size_t before = problems.size();
+    if (IsEmptyFile(file)) {
+      problems.push_back({file,
+                          {},
+                          "is empty; write \"policies: []\" if there are no policies, or \"{}\" "
+                          "for a configuration of defaults"});
+      continue;
+    }
     config::Config config = config::Load(file, environment.overrides, problems);
     config.lenient = config.lenient || lenient;
     const bool valid = problems.size() == before;
-    if (valid) std::cout << file << ": ok\n";
+    std::string policies;
     // Also beside other errors, so that all are found at once; stores may be among these.
-    if (!config.policies.empty()) CheckPolicies(config.policies, config, valid, problems);
+    if (!config.policies.empty()) {
+      policies = CheckPolicies(config.policies, config, valid, problems);
+    }
+    if (problems.size() == before) std::cout << file << ": ok\n" << policies;
   }
   config::Config alone;
   alone.lenient = lenient;
-  if (!policy_files.empty()) CheckPolicies(policy_files, alone, false, problems);
+  if (!policy_files.empty()) std::cout << CheckPolicies(policy_files, alone, false, problems);
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';
   return problems.empty() ? 0 : 1;
 }

@@ -200,7 +200,6 @@ Result<std::vector<FieldChange>> ChangesToFile(const std::string& now,
 }
 
 std::string PrettyPolicy(const std::string& json) {
-  constexpr std::size_t kColumns = 100;
   dom::parser parser;
   dom::object object;
   if (parser.parse(json).get(object) != simdjson::SUCCESS) return {};
@@ -212,8 +211,8 @@ std::string PrettyPolicy(const std::string& json) {
     if (kind != nullptr && !Uses(*kind, name)) continue;
     std::string_view text;
     const bool plain = value.get(text) == simdjson::SUCCESS;
-    table.Add({std::string(name),
-               Shown(plain ? std::string(text) : std::string(simdjson::minify(value)), kColumns)});
+    table.Add(
+        {std::string(name), plain ? std::string(text) : std::string(simdjson::minify(value))});
   }
   return table.ToString();
 }

@@ -54,7 +54,7 @@ int Run(const config::Config& config, const std::string& file) {
   const RestartNote changes(file);
   auto opened = ProxyService::Open(config);
   if (!opened) {
-    std::cerr << "weir proxy: " << opened.error().message << '\n';
+    std::cerr << "weir: " << opened.error().message << '\n';
     return StartFailure(opened.error());
   }
   ProxyService& service = **opened;
@@ -93,7 +93,7 @@ bool LoadConfig(Flags& flags) {
     problems.push_back(
         {"--upstream", {}, "required: the server to forward requests to, http[s]://host:port"});
   }
-  for (const auto& problem : problems) std::cerr << "weir proxy: " << problem.ToString() << '\n';
+  for (const auto& problem : problems) std::cerr << "weir: " << problem.ToString() << '\n';
   return problems.empty();
 }
 

@@ -32,20 +32,56 @@ bool IsAbout(std::string_view target, std::string_view name) {
   return name.empty() || target == name || target.substr(target.find(':') + 1) == name;
 }
 
+bool IsCount(std::string_view field) {
+  return field == "version" || field == "id" || field == "createdAt" || field == "updatedAt";
+}
+
+/// What a policy has whether anyone chose it or not, and what its algorithm does not use.
+bool IsUsual(dom::object made, std::string_view field, std::string_view value) {
+  std::string_view type;
+  const bool refills = made["type"].get(type) == simdjson::SUCCESS && type == "TOKEN_BUCKET";
+  if (field == "refillRate") return !refills;
+  if (field == "windowSeconds") return refills;
+  return (field == "cost" && value == "1") || (field == "onStoreError" && value == "\"local\"");
+}
+
+/// What was made, shortly: "type TOKEN_BUCKET, capacity 5". Without what its name says.
+std::string Made(dom::object made, const std::string& target) {
+  constexpr int kMost = 6;
+  const bool policy = target.starts_with("policy:");
+  std::string text;
+  int shown = 0;
+  for (const auto field : made) {
+    std::string_view plain;
+    const bool is_text = field.value.get(plain) == simdjson::SUCCESS;
+    const std::string value = simdjson::minify(field.value);
+    const bool none = value == "null" || value == "false" || value == "\"\"";
+    if (none || IsCount(field.key) || (is_text && IsAbout(target, plain))) continue;
+    if (policy && IsUsual(made, field.key, value)) continue;
+    if (shown++ == kMost) return text + ", …";
+    if (!text.empty()) text += ", ";
+    text.append(field.key).append(" ").append(is_text ? std::string(plain) : value);
+  }
+  return text;
+}
+
 /// The fields that differ, shortly: "capacity 1 → 2, shadow false → true".
 std::string Summary(dom::element entry) {
   dom::object before;
   dom::object after;
   const bool was = entry["before"].get(before) == simdjson::SUCCESS;
   const bool is = entry["after"].get(after) == simdjson::SUCCESS;
-  if (!was || !is) return was ? "gone" : "";
+  if (!is) return was ? "gone" : "";
+  // What a reset answers is not what it made.
+  if (!was)
+    return TextOf(entry, "action") == "key.reset" ? "" : Made(after, TextOf(entry, "target"));
   std::string text;
   for (const auto field : after) {
     const std::string now = simdjson::minify(field.value);
     dom::element old;
     const bool there = before[field.key].get(old) == simdjson::SUCCESS;
     const std::string then = there ? std::string(simdjson::minify(old)) : "-";
-    if (now == then || field.key == "version" || field.key == "id") continue;
+    if (now == then || IsCount(field.key)) continue;
     if (!text.empty()) text += ", ";
     text.append(field.key).append(" ").append(then).append(" → ").append(now);
   }

@@ -53,11 +53,6 @@ void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false
   const bool allowed = IsAllowed(answer);
   bool degraded = false;
   if (answer["degraded"].get(degraded) != simdjson::SUCCESS) degraded = false;
-  if (IsUnmatched(answer)) {
-    std::cout << (allowed ? "allowed: no enforced policy applies\n"
-                          : "refused: no enforced policy applies (unmatched: deny)\n");
-    return;
-  }
   std::cout << (allowed ? "allowed" : "limited");
   if (const std::string policy = TextOf(answer, "policy"); !policy.empty()) {
     std::cout << " by " << Shown(policy);
@@ -83,16 +78,23 @@ void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false
 /// that: it may want another key for it.
 void PrintHint(dom::element explanation) {
   const std::string hint = TextOf(explanation, "hint");
-  if (!hint.empty()) std::cerr << "weir: " << Shown(hint, 300) << '\n';
+  if (!hint.empty()) std::cerr << "weir: " << Shown(hint) << '\n';
 }
 
-void AskHint(const Words& words) {
+/// What is said of a check that no policy applies to: the service may want another key to tell why.
+void PrintUnmatched(const Words& words, bool allowed) {
   const auto reply =
       words.remote.Exchange("GET", "/admin/explain?cost=0" + words.subject.EntryQuery());
   dom::parser parser;
   dom::element explanation;
-  if (!reply.ok() || !reply->ok()) return;
-  if (parser.parse(reply->body).get(explanation) == simdjson::SUCCESS) PrintHint(explanation);
+  dom::array policies;
+  const bool explained = reply.ok() && reply->ok() &&
+                         parser.parse(reply->body).get(explanation) == simdjson::SUCCESS &&
+                         explanation["policies"].get(policies) == simdjson::SUCCESS;
+  const bool none = explained && policies.size() == 0;
+  std::cout << (allowed ? "allowed: no " : "refused: no ") << (none ? "" : "enforced ")
+            << "policy applies" << (allowed ? "\n" : " (unmatched: deny)\n");
+  if (explained) PrintHint(explanation);
 }
 
 int RunCheck(const Words& words) {
@@ -105,12 +107,20 @@ int RunCheck(const Words& words) {
                             if (parser.parse(reply.body).get(answer) != simdjson::SUCCESS) {
                               return FailUnexpected();
                             }
-                            if (!words.remote.json) {
+                            if (words.remote.json) return IsAllowed(answer) ? kExitOk : kExitNo;
+                            if (IsUnmatched(answer)) {
+                              PrintUnmatched(words, IsAllowed(answer));
+                            } else {
                               PrintDecision(answer, words.cost, words.overdraw);
-                              if (IsUnmatched(answer)) AskHint(words);
                             }
                             return IsAllowed(answer) ? kExitOk : kExitNo;
                           });
+}
+
+/// A policy that another one replaces, or without a limit, has no bucket and so nothing left.
+std::string LeftOf(dom::element policy) {
+  if (TextOf(policy, "bucket").empty()) return "-";
+  return std::to_string(NumberOf(policy, "remaining"));
 }
 
 int RunExplain(const Words& words) {
@@ -133,7 +143,7 @@ int RunExplain(const Words& words) {
     if (words.remote.json) return code;
     // Without a policy the service alone knows why; else the lines below say it.
     if (IsUnmatched(answer)) {
-      std::cout << Shown(WithWaits(TextOf(answer, "why")), 300) << '\n';
+      std::cout << Shown(WithWaits(TextOf(answer, "why"))) << '\n';
       PrintHint(answer);
     } else {
       PrintDecision(answer, words.cost);
@@ -143,14 +153,13 @@ int RunExplain(const Words& words) {
       std::cout << "domain " << Shown(domain) << '\n';
     }
     if (const std::string note = TextOf(answer, "note"); !note.empty()) {
-      std::cout << "note: " << Shown(note, 300) << '\n';
+      std::cout << "note: " << Shown(WithWaits(note)) << '\n';
     }
     if (policies.size() == 0) return code;
     Table table({"policy", "quota", ">left", "bucket", "why"});
     for (const dom::element policy : policies) {
-      table.Add({TextOf(policy, "policy"), TextOf(policy, "quota"),
-                 std::to_string(NumberOf(policy, "remaining")), TextOf(policy, "bucket"),
-                 WithWaits(TextOf(policy, "why"))});
+      table.Add({TextOf(policy, "policy"), TextOf(policy, "quota"), LeftOf(policy),
+                 TextOf(policy, "bucket"), WithWaits(TextOf(policy, "why"))});
     }
     std::cout << '\n' << table.ToString();
     return code;

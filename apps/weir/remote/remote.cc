@@ -43,10 +43,12 @@ Result<ServiceClient> Access::Open() const {
   ServiceAccess found = service;
   if (found.key.empty() && !key_file.empty()) {
     std::ifstream file(key_file);
-    if (!std::getline(file, found.key)) {
-      return Error{Code::kInvalidArgument, "--key-file: cannot read a key from " + key_file};
-    }
+    if (!file) return Error{Code::kInvalidArgument, "--key-file " + key_file + ": cannot be read"};
+    std::getline(file, found.key);
     if (found.key.ends_with('\r')) found.key.pop_back();
+    if (found.key.empty()) {
+      return Error{Code::kInvalidArgument, "--key-file " + key_file + ": its first line is empty"};
+    }
   }
   for (const char* name : {"WEIR_ADMIN_KEY", "WEIR_KEY"}) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment

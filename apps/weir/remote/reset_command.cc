@@ -36,15 +36,14 @@ int Print(const Words& words, const ServiceReply& reply) {
   }
   const bool any = WasHeld(answer);
   if (words.remote.json) return any ? kExitOk : kExitNo;
-  constexpr std::size_t kColumns = 200;
   const std::string& name = words.subject.key;
   if (!name.empty()) {
-    std::cout << (any ? "reset " : "nothing to reset for ") << Shown(name, kColumns) << '\n';
+    std::cout << (any ? "reset " : "nothing to reset for ") << Shown(name) << '\n';
     return any ? kExitOk : kExitNo;
   }
   for (const dom::element bucket : buckets) {
     std::cout << (WasHeld(bucket) ? "reset " : "nothing to reset for ")
-              << Shown(TextOf(bucket, "bucket"), kColumns) << '\n';
+              << Shown(TextOf(bucket, "bucket")) << '\n';
   }
   return any ? kExitOk : kExitNo;
 }
@@ -60,7 +59,7 @@ int Run(const Words& words) {
 
 void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
-  words->subject.AddTo(word, "A bare key, or a bucket as printed by top and explain");
+  words->subject.AddTo(word, "A bare key, or a bucket as top and explain print it");
   words->remote.AddTo(word);
   word.Footer(
       "Exits with 0 if something was reset and 1 if there was nothing to reset.\n\n"

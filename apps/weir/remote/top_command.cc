@@ -28,6 +28,7 @@ struct Words {
   int n = 10;
   double interval = 1;
   bool once = false;
+  std::size_t widest = kWhole;  ///< of a name: on a screen that is redrawn, a line stays one
 };
 
 // A signal handler can reach nothing else.
@@ -60,16 +61,18 @@ Result<std::string> Get(const Remote& remote, const std::string& target) {
                std::to_string(reply->status) + ": " + MessageOf(reply->body)};
 }
 
-std::string KeyTable(const std::string& body, const std::string& kind) {
+std::string KeyTable(const std::string& body, const std::string& kind, std::size_t widest) {
   dom::parser parser;
   dom::array keys;
   if (parser.parse(body)["keys"].get(keys) != simdjson::SUCCESS) return {};
   Table table({kind == "shadow" ? "shadow: would be limited" : kind, ">in the last minute",
-               ">± at most", "policy"});
+               ">± at most", "policy"},
+              widest);
   for (const dom::element key : keys) {
     table.Add({TextOf(key, "key"), Grouped(CountOf(key, "count")), Grouped(CountOf(key, "error")),
                TextOf(key, "policy")});
   }
+  if (keys.size() == 0) return table.ToString() + "(none; counts are up to a second old)\n";
   return table.ToString();
 }
 
@@ -105,7 +108,7 @@ Result<std::string> View(const Words& words) {
         Get(words.remote, "/admin/top?kind=" + one + "&n=" + std::to_string(words.n));
     if (!top.ok()) return top.error();
     json.RawField(one, *top);
-    const std::string table = KeyTable(*top, one);
+    const std::string table = KeyTable(*top, one, words.widest);
     // Most services have nothing on trial.
     dom::array keys;
     const bool empty =
@@ -116,9 +119,11 @@ Result<std::string> View(const Words& words) {
   return words.remote.json ? whole + "\n" : text;
 }
 
-int Run(const Words& words) {
+int Run(Words& words) {
+  constexpr std::size_t kWidestOnScreen = 60;
   std::signal(SIGINT, [](int) { interrupted = 1; });
   const bool live = !words.once && isatty(STDOUT_FILENO) != 0;
+  if (live) words.widest = kWidestOnScreen;
   while (interrupted == 0) {
     Result<std::string> view = View(words);
     if (!view.ok()) return Fail(view.error());
@@ -148,6 +153,9 @@ void Configure(Syntax word, int& exit_code) {
       .ShowDefault();
   word.AddFlag("--once", words->once, "Print once and exit");
   words->remote.AddTo(word);
+  word.Footer(
+      "Counts are up to a second old. On a terminal, long names are cut; --once prints them "
+      "whole.");
   word.OnRun([words, &exit_code] { exit_code = Run(*words); });
 }
 

@@ -22,7 +22,7 @@ constexpr const char* kFooter =
     R"(Without options, state is kept in memory and ./weir-data; each key gets 100 tokens, 10 a second.
 Settings come from the flag, the environment (WEIR_LISTEN_HTTP for listen.http), the file or the
 default, in this order (docs/reference/configuration.md). SIGTERM drains; SIGHUP reloads policies.
-An address may be a port alone, which is one of 127.0.0.1; :8080 is every IPv4 address.
+An address may be a port alone: 8080 listens on 127.0.0.1 only, :8080 on every IPv4 address.
 
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
@@ -59,7 +59,9 @@ std::optional<config::Config> LoadConfig(const Flags& flags) {
   }
   std::vector<policy::yaml::Problem> problems;
   config::Config config = config::Load(flags.file, overrides, problems);
-  for (const policy::yaml::Problem& problem : problems) std::cerr << problem.ToString() << '\n';
+  for (const policy::yaml::Problem& problem : problems) {
+    std::cerr << "weir: " << problem.ToString() << '\n';
+  }
   if (!problems.empty()) return std::nullopt;
   telemetry::ConfigureLog(LogOptionsOf(config));
   for (const std::string& sentence : environment.unknown) Log(Level::kWarn, sentence);
@@ -105,10 +107,11 @@ void Configure(Syntax word, int& exit_code) {
   word.AddOption("--config", flags->file, "Configuration file (YAML)").Env("WEIR_CONFIG");
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (settings[i].flag.empty()) continue;
-    Option option = word.AddOption(std::string(settings[i].flag), flags->values[i],
-                                   std::string(settings[i].help))
-                        .TypeName(std::string(settings[i].key))
-                        .TakeAll();
+    Option option =
+        word.AddOption(std::string(settings[i].flag), flags->values[i],
+                       std::string(settings[i].help) + " (" + std::string(settings[i].key) + ")")
+            .TypeName("VALUE")
+            .TakeAll();
     if (IsRare(settings[i].key)) option.Hidden();
     // A switch needs no value on the command line.
     if (settings[i].key == "lenient") option.Values(0, 1).DefaultText("true");

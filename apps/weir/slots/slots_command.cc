@@ -38,7 +38,7 @@ struct Where {
 };
 
 int Fail(const Error& error) {
-  std::cerr << "weir slots: " << Shown(error.message, 300) << '\n';
+  std::cerr << "weir: " << Shown(error.message, 300) << '\n';
   return 1;
 }
 
@@ -74,7 +74,7 @@ int RunImport(ImportWords& words) {
     if (!at.ok()) return Fail(at.error());
     words.options.defaults.requested = *at;
     if (words.at == "now") {
-      std::cerr << "requested time: " << slots::FormatInstant(*at)
+      std::cerr << "weir: requested time: " << slots::FormatInstant(*at)
                 << " (to continue if interrupted, give it as --at)\n";
     }
   }
@@ -82,8 +82,8 @@ int RunImport(ImportWords& words) {
   if (!target.ok()) return Fail(target.error());
   Result<ImportSummary> summary = Import(**target, words.options);
   if (!summary.ok()) return Fail(summary.error());
-  std::cout << summary->events << " events: " << summary->fresh << " new, " << summary->existing
-            << " existing, " << summary->refused << " refused";
+  std::cout << Counted(summary->events, "event") << ": " << summary->fresh << " new, "
+            << summary->existing << " existing, " << summary->refused << " refused";
   if (summary->conflicts > 0) std::cout << ", " << summary->conflicts << " in conflict";
   if (summary->cancelled > 0) std::cout << ", " << summary->cancelled << " cancelled";
   if (summary->resumed > 0) std::cout << ", " << summary->resumed << " already assigned";
@@ -159,8 +159,8 @@ int RunForecast(const ForecastWords& words) {
     }) << '\n';
     return 0;
   }
-  std::cout << words.count << " events requested for " << slots::FormatInstant(*at)
-            << " would take " << forecast.windows() << " windows of "
+  std::cout << Counted(words.count, "event") << " requested for " << slots::FormatInstant(*at)
+            << " would take " << Counted(forecast.windows(), "window") << " of "
             << slots::FormatDuration(config->window_size) << ":\n  first window  " << first
             << "\n  last window   " << last << "\n  finished by   " << end << "  ("
             << slots::FormatDuration(forecast.finished_by() - *at)
@@ -269,8 +269,9 @@ int RunVerify(const Where& where) {
   if (!target.ok()) return Fail(target.error());
   auto findings = (*target)->Verify();
   if (!findings.ok()) return Fail(findings.error());
-  std::cout << findings->windows << " windows, " << findings->slots << " slots, "
-            << findings->problems << " problems\n";
+  std::cout << Counted(findings->windows, "window") << " (empty ones included), "
+            << Counted(findings->slots, "slot") << ", " << Counted(findings->problems, "problem")
+            << '\n';
   for (const std::string& example : findings->examples) std::cout << "  " << example << '\n';
   return findings->problems == 0 ? 0 : 2;
 }

@@ -120,7 +120,8 @@ Result<std::string> WindowSize(const std::string& text) {
   const auto duration = policy::ParseDuration(text);
   if (!duration.ok() || duration->count() % kNanosPerMilli != 0) {
     return Error{Code::kInvalidArgument,
-                 "--window must be whole milliseconds like 4s, 250ms or PT4S, but is " + text};
+                 "--window " + text +
+                     ": write a number with a unit, such as 4s, 250ms or PT4S; at least 1ms"};
   }
   return slots::FormatDuration(duration->count() / kNanosPerMilli);
 }

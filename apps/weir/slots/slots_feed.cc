@@ -52,7 +52,7 @@ Result<FeedReader> FeedReader::Open(const std::string& path, FeedDefaults defaul
     if (Status s = reader.ended(); !s.ok()) return s.error();
     if (!header.ok()) return Invalid(path + ": " + header.error().message);
     if (!reader.ignored_.empty()) {
-      std::cerr << path << ": ignored columns: " << reader.ignored_ << '\n';
+      std::cerr << "weir: " << path << ": ignored columns: " << reader.ignored_ << '\n';
     }
   }
   return reader;

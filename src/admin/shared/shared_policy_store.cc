@@ -306,6 +306,7 @@ void SharedPolicyStore::NoteKnown() {
 }
 
 void SharedPolicyStore::NoteHealth(const Status& status) {
+  bool known = false;
   const bool first = looked_at_ == Clock::time_point();
   const bool was_up = std::exchange(up_, status.ok());
   if (!status.ok()) problem_ = status.error();
@@ -313,10 +314,13 @@ void SharedPolicyStore::NoteHealth(const Status& status) {
     const std::lock_guard lock(mutex_);
     health_.up = up_;
     if (!up_) health_.last_error = problem_.message;
+    known = health_.known;
   }
   if (first ? up_ : was_up == up_) return;
   if (up_) return Report("the policy database is back");
-  Report("the policy database is down; the last known policies stay in force", problem_.message);
+  Report(known ? "the policy database is down; the last known policies stay in force"
+               : "the policy database is down; its policies are not known yet",
+         problem_.message);
 }
 
 void SharedPolicyStore::SaveWhenDue(bool now) {

@@ -43,12 +43,11 @@ class Bench : public ::testing::Test {
   }
 
   TempDir dir_;
-  WeirProcess weir_{{"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--resp",
-                     "127.0.0.1:0", "--data", (dir_ / "data").string(), "--policies",
-                     dir_.Write("p.yaml",
-                                "policies: [{name: few, match: {user: bench-0}, quota: "
-                                "{fixed_window: {limit: 5, window: 100d}}}]")
-                         .string()}};
+  WeirProcess weir_{
+      {"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data",
+       (dir_ / "data").string(), "--config",
+       dir_.Write("weir.yaml", "default_policy: {quota: {fixed_window: {limit: 5, window: 100d}}}")
+           .string()}};
 };
 
 TEST_F(Bench, WhatEachDoorAnsweredIsWhatTheServiceDecided) {
@@ -178,11 +177,20 @@ TEST_F(Bench, ThePictureIsWellFormedAndHasOneSeries) {
   EXPECT_EQ(checked.exit_code, 0) << checked.error_output;
 }
 
-TEST_F(Bench, RefusalsAreCountedApart) {
-  // One key, whose limit is 5, asked through descriptors.
-  const RunResult run = Run("grpc", {"--keys", "1"});
-  EXPECT_EQ(NumberIn(run.output, "allowed"), 5U) << run.output;
-  EXPECT_GT(NumberIn(run.output, "limited"), 0U);
+TEST_F(Bench, EachDoorCountsWhatTheDefaultPolicyAllowsAndRefuses) {
+  HttpClient client(weir_.Port("http"));
+  // Three keys with 5 permits each, asked about 50 times: 15 pass through the first door and none
+  // through the others, which send the same keys.
+  std::uint64_t passes = 15;
+  for (const std::string door : {"http", "grpc", "resp"}) {
+    const RunResult run = Run(door, {"--keys", "3", "--requests", "150"});
+    EXPECT_EQ(NumberIn(run.output, "allowed"), passes) << door << run.output;
+    EXPECT_EQ(NumberIn(run.output, "limited"), 150 - passes) << door << run.output;
+    passes = 0;
+  }
+  const std::string status = client.Get("/admin/status").body;
+  EXPECT_EQ(NumberIn(status, "allowed"), 15U) << status;
+  EXPECT_EQ(NumberIn(status, "blocked"), 435U) << status;
 }
 
 TEST_F(Bench, TheWrongDoorIsNoticed) {

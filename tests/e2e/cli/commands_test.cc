@@ -48,7 +48,7 @@ TEST_F(Cli, CheckEndsWithTheVerdict) {
             "limited by default: cost 101 exceeds the limit of 100; it can never be allowed\n");
   EXPECT_EQ(Weir({"explain", "-e", "user=42"}).exit_code, kNo);
   EXPECT_THAT(Weir({"explain", "-e", "user=43"}).output, HasSubstr("default/per-user|user:43"));
-  EXPECT_EQ(Weir({"check", "-e", "tenant=x"}).output, "allowed: no enforced policy applies\n");
+  EXPECT_EQ(Weir({"check", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
   EXPECT_EQ(Weir({"explain", "-e", "tenant=x"}).output, "allowed: no policy applies\n");
   EXPECT_THAT(Weir({"check", "user=42", "--peek"}).error_output,
               HasSubstr("user=42 is taken as a bare key; for an entry of a request, write -e"));
@@ -379,10 +379,12 @@ TEST_F(Cli, AuditListsChangesOfAllOrOfOneName) {
   for (int i = 1; i <= 3; ++i) {
     const std::string capacity = std::to_string(i);
     Weir({"policy", "apply",
-          File(R"({"key":"p","type":"TOKEN_BUCKET","capacity":)" + capacity + "}")});
+          File(R"({"key":"p","type":"FIXED_WINDOW","windowSeconds":8640000,"capacity":)" +
+               capacity + "}")});
   }
   Weir({"check", "p"});
   Weir({"reset", "p"});
+  Weir({"check", "other", "--cost", "100"});
   Weir({"reset", "other"});
   const RunResult all = Weir({"audit"});
   EXPECT_EQ(all.exit_code, kOk) << all.error_output;

@@ -116,13 +116,13 @@ TEST_F(Messages, TimesAreReadAndShownPlainly) {
               StartsWith("weir: --timeout: expected a number from 0.01 to 86400, got '0'\n"));
   EXPECT_THAT(Weir({"status", "--timeout", "5ms"}).error_output, HasSubstr("got '0.005'"));
   EXPECT_EQ(Weir({"status", "--timeout", "9500ms"}).exit_code, kOk);
-  EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr("; 500ms works"));
+  EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr(" (or with a unit, such as 500ms)"));
 }
 
 TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
   const RunResult domain = Weir({"check", "--domain", "apy", "-e", "user=42"});
   EXPECT_EQ(domain.exit_code, kOk);
-  EXPECT_EQ(domain.output, "allowed: no enforced policy applies\n");
+  EXPECT_EQ(domain.output, "allowed: no policy applies\n");
   EXPECT_EQ(domain.error_output, "weir: no policy uses domain 'apy'; did you mean 'api'?\n");
   EXPECT_EQ(Weir({"check", "--domain", "api", "-e", "usr=42"}).error_output,
             "weir: no policy of domain 'api' uses the entry 'usr'; did you mean 'user'?\n");

@@ -84,7 +84,7 @@ TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
           .string();
   const RunResult some = Notify({"import", wrong});
   EXPECT_EQ(some.exit_code, kNo);
-  EXPECT_EQ(some.output, "1 caps imported, 5 lines skipped\n");
+  EXPECT_EQ(some.output, "1 cap imported, 5 lines skipped\n");
   EXPECT_THAT(some.error_output,
               AllOf(HasSubstr("line 2: "), HasSubstr("line 3: "), HasSubstr("line 4: "),
                     HasSubstr("line 5: "), HasSubstr("line 6: ")));
@@ -101,7 +101,7 @@ TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
                                          "gil,4,60\r\n")
                                   .string()})
                 .output,
-            "1 caps imported\n");
+            "1 cap imported\n");
 }
 
 TEST_F(NotifyWords, DeadLettersAreListedShownReplayedAndDropped) {

@@ -132,9 +132,9 @@ TEST_F(SlotsFeed, AFeedWithoutTimesNeedsOneForAll) {
   const std::string feed = dir_.Write("feed.csv", "eventId\nx\ny\n").string();
   const RunResult none = Slots({"import", feed, "--config", "bank", "--quiet"});
   EXPECT_EQ(none.exit_code, kFailed) << none.output;
-  EXPECT_EQ(none.error_output,
-            "weir slots: " + feed +
-                ": has no column requestedTime; add it, or give --at TIME or --at now\n");
+  EXPECT_EQ(
+      none.error_output,
+      "weir: " + feed + ": has no column requestedTime; add it, or give --at TIME or --at now\n");
   EXPECT_THAT(Slots({"import", feed, "--at", "now", "--quiet"}).error_output,
               HasSubstr("has no column configName; add it, or give --config"));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "feed.slots.csv"));

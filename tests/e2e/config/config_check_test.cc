@@ -116,6 +116,22 @@ TEST(ConfigCheck, RefusesAValueThatOnlyLooksLikeAPattern) {
   EXPECT_THAT(outcome.err, HasSubstr("match.agent: '*-bot' looks like a wildcard"));
 }
 
+TEST(ConfigCheck, RefusesAnEmptyFileWhereverItIsNamed) {
+  const test::TempDir folder;
+  const std::string policies = folder.Write("p.yaml", "").string();
+  const Outcome alone = Check(policies);
+  EXPECT_EQ(alone.code, 1) << alone.out;
+  EXPECT_THAT(alone.err, HasSubstr(policies + ": is empty; write \"policies: []\""));
+  EXPECT_EQ(alone.out, "");
+  const Outcome named = Check(folder.Write("weir.yaml", "policies: [p.yaml]\n").string());
+  EXPECT_EQ(named.code, 1);
+  EXPECT_THAT(named.err, HasSubstr("p.yaml: is empty; write"));
+  EXPECT_EQ(named.out, "");  // what is not right as a whole is not ok
+  folder.Write("p.yaml", "policies: []\n");
+  EXPECT_THAT(Check(folder.Write("weir.yaml", "policies: [p.yaml]\n").string()).out,
+              HasSubstr("weir.yaml: ok\n0 policies in 1 file: ok\n"));
+}
+
 TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
   const test::TempDir folder;
   const std::string policies =

@@ -404,12 +404,12 @@ TEST_F(Admin, ChangesAreAuditedUndoneAndRolledBack) {
     const std::size_t at = body.find("\"capacity\":");
     return at == std::string::npos ? "none" : body.substr(at + 11, body.find(',', at) - at - 11);
   };
-  ASSERT_EQ(client.Post("/admin/policies", R"({"key":"p","type":"TOKEN_BUCKET","capacity":1})", key)
-                .status,
-            201);
-  ASSERT_EQ(client.Send("PUT", "/admin/policies/p", R"({"type":"TOKEN_BUCKET","capacity":2})", key)
-                .status,
-            200);
+  const auto with = [](const std::string& fields) {
+    return R"({"type":"FIXED_WINDOW","windowSeconds":8640000,)" + fields + "}";
+  };
+  ASSERT_EQ(client.Post("/admin/policies", with(R"("key":"p","capacity":1)"), key).status, 201);
+  ASSERT_EQ(client.Send("PUT", "/admin/policies/p", with(R"("capacity":2)"), key).status, 200);
+  ASSERT_EQ(client.Post("/v1/check", R"({"key":"p"})").status, 200);
   ASSERT_EQ(client.Send("POST", "/admin/reset/p", "", key).status, 200);
   EXPECT_EQ(client.Get("/admin/audit").status, 401);
   const std::string log = client.Get("/admin/audit", key).body;
@@ -495,7 +495,11 @@ TEST_F(Admin, TheAuditLogIsBounded) {
   Serve();
   {
     HttpClient client = Client();
-    for (int i = 0; i < 30; ++i) client.Post("/admin/reset/k" + std::to_string(i), "");
+    for (int i = 0; i < 30; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      client.Post("/v1/check", R"({"cost":100,"key":")" + key + "\"}");
+      client.Post("/admin/reset/" + key, "");
+    }
     EXPECT_THAT(client.Get("/admin/audit?limit=1000").body, HasSubstr("\"id\":1,"));
   }
   weir_->process().Signal(SIGTERM);

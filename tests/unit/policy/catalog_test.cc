@@ -88,6 +88,14 @@ TEST_F(CatalogTest, AFolderThatHasBecomeEmptyChangesNothing) {
   EXPECT_THAT(PolicyOf(catalog_, "a"), HasSubstr("default@"));
 }
 
+TEST_F(CatalogTest, TheFilesReadAtTheStartAreNoReload) {
+  folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_EQ(catalog_.status().reloads, 0U);
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
+  EXPECT_EQ(catalog_.status().reloads, 1U);
+}
+
 TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
   EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());

@@ -22,6 +22,8 @@ const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\
 function why(explained) {
   const kind = explained.allowed ? 'good' : 'bad';
   const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be limited.')];
+  if (explained.note) lines.push(explained.note);
+  if (explained.hint) lines.push(explained.hint);
   if (!explained.allowed && explained.policy && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost exceeds the limit.');
   // Not an alert: the person asked for it, and the region around it is announced.
   return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));

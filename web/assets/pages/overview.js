@@ -77,7 +77,7 @@ function statusFacts(status, store) {
     ['Last error', health?.lastError && plainName(health.lastError, 200)],
     ['Policies kept in', status.policyStore && [h('code', null, plainName(status.policyStore)), ' ', statePill(kept?.up === false ? 'down' : 'up')]],
     ['Last error there', kept?.up === false && plainName(kept.lastError, 200)],
-    ['Keys held', count(status.keys)],
+    ['Keys held', status.keys !== undefined && count(status.keys)], // not every store counts them
     ['Policies', `${count(status.storedPolicies)} stored, ${count(status.filePolicies)} from files`],
     ['Could not decide', count(status.errors)],
     ['Decided without the store', count(status.degraded)],

@@ -1,0 +1,144 @@
+// weir explain, reset and top tell what happens to a client, whichever way it asks, under names
+// that each of them takes.
+
+#include "e2e/cli/exit_codes.h"
+#include "e2e/service/fixture.h"
+#include "support/paths.h"
+#include "support/tcp_connection.h"
+
+namespace weir::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CliExplain : public ServiceTest {
+ protected:
+  RunResult Weir(std::vector<std::string> words) {
+    words.insert(words.begin(), Program());
+    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
+  }
+
+  /// How GET /v1/auth answers this client.
+  int Auth() { return Client().Get("/v1/auth", {{"X-Original-URI", "/"}}).status; }
+
+  /// The default policy allows `limit` in 100 days.
+  std::string DefaultOf(int limit) {
+    return dir_
+        .Write("weir.yaml", "default_policy: {quota: {fixed_window: {limit: " +
+                                std::to_string(limit) + ", window: 100d}}}\n")
+        .string();
+  }
+};
+
+TEST_F(CliExplain, AClientOfAuthIsToldAboutTheDefaultPolicyAndReset) {
+  Serve({"--config", DefaultOf(1)});
+  const std::vector<std::string> entries = {"-e", "ip=127.0.0.1", "-e", "route=/"};
+  const auto with = [&](const std::string& word) {
+    std::vector<std::string> words = {word};
+    words.insert(words.end(), entries.begin(), entries.end());
+    return Weir(words);
+  };
+  EXPECT_EQ(with("explain").exit_code, kOk);
+  EXPECT_EQ(with("reset").exit_code, kNo);
+  ASSERT_EQ(Auth(), 200);
+  ASSERT_EQ(Auth(), 429);
+  const RunResult limited = with("explain");
+  EXPECT_EQ(limited.exit_code, kNo) << limited.error_output;
+  EXPECT_THAT(limited.output, AllOf(StartsWith("limited by default: 0 of 1 left; retry in "),
+                                    HasSubstr("note: this is how GET /v1/auth decides"),
+                                    HasSubstr("key|127.0.0.1")));
+  // A check of the same entries is no request of /v1/auth.
+  EXPECT_THAT(Weir({"check", "-e", "ip=127.0.0.1", "-e", "route=/"}).output,
+              StartsWith("allowed: no enforced policy applies"));
+  const RunResult reset = with("reset");
+  EXPECT_EQ(reset.exit_code, kOk) << reset.error_output;
+  EXPECT_EQ(reset.output, "reset key|127.0.0.1\n");
+  EXPECT_EQ(Auth(), 200);
+}
+
+TEST_F(CliExplain, APolicyForTheAddressAppliesAndOneThatMatchesIsExplainedAsEver) {
+  Serve({"--config", DefaultOf(1)});
+  HttpClient client = Client();
+  ASSERT_EQ(client
+                .Post("/admin/policies", R"({"key":"127.0.0.1","type":"FIXED_WINDOW","capacity":2,)"
+                                         R"("windowSeconds":8640000})")
+                .status,
+            201);
+  ASSERT_EQ(Auth(), 200);
+  EXPECT_THAT(Weir({"explain", "-e", "ip=127.0.0.1"}).output,
+              AllOf(StartsWith("allowed by 127.0.0.1: 1 of 2 left\n"), HasSubstr("note: ")));
+  ASSERT_EQ(client.Send("DELETE", "/admin/policies/127.0.0.1").status, 204);
+  ASSERT_EQ(client
+                .Post("/admin/policies", R"({"key":"per-ip","type":"FIXED_WINDOW","capacity":3,)"
+                                         R"("windowSeconds":8640000,"match":{"ip":"*"}})")
+                .status,
+            201);
+  ASSERT_EQ(Auth(), 200);
+  EXPECT_THAT(Weir({"explain", "-e", "ip=127.0.0.1"}).output,
+              AllOf(StartsWith("allowed by per-ip: 2 of 3 left\n"), Not(HasSubstr("note: "))));
+}
+
+TEST_F(CliExplain, AKeyThatClThrottleRefusesIsToldAndReset) {
+  Serve({"--resp", "127.0.0.1:0"});
+  TcpConnection resp(weir_->Port("resp"));
+  // A burst of 0 + 1 in 1,000,000 s: the second is refused.
+  const auto limited = [&] {
+    resp.Send("CL.THROTTLE user123 0 1 1000000\r\n");
+    std::string reply;
+    for (int line = 0; line < 6; ++line) reply += resp.ReadThrough("\r\n");
+    return reply.starts_with("*5\r\n:1\r\n");
+  };
+  EXPECT_THAT(Weir({"explain", "user123"}).output, Not(HasSubstr("CL.THROTTLE")));
+  ASSERT_FALSE(limited());
+  ASSERT_TRUE(limited());
+  std::string told;
+  EXPECT_TRUE(WaitUntil([&] {
+    told = Weir({"explain", "user123"}).output;
+    return told.find("refused 1 time in the last minute") != std::string::npos;
+  })) << told;
+  // 1,000,000 s are 11 days, 13 hours and some; a moment has passed.
+  EXPECT_THAT(told,
+              HasSubstr("note: CL.THROTTLE has bucket cl|user123, whose quota comes with each "
+                        "command: it is full again in 11 d 13 h, and was refused"));
+  const RunResult bucket = Weir({"explain", "cl|user123"});
+  EXPECT_EQ(bucket.exit_code, kRefused);
+  EXPECT_THAT(bucket.error_output, HasSubstr("cl|user123, whose quota comes with each command"));
+  const RunResult reset = Weir({"reset", "user123"});
+  EXPECT_EQ(reset.exit_code, kOk) << reset.error_output;
+  EXPECT_EQ(reset.output, "reset user123\n");
+  EXPECT_FALSE(limited());
+  EXPECT_EQ(Weir({"reset", "cl|user123"}).exit_code, kOk);
+  EXPECT_FALSE(limited());
+}
+
+TEST_F(CliExplain, BucketsArePrintedInFullAndResetTakesThem) {
+  const std::string long_name(60, 'n');
+  const std::string value(90, 'v');
+  ServePolicies("domain: messaging\npolicies: [{name: " + long_name +
+                ", match: {user: \"*\"}, quota: {fixed_window: {limit: 1, window: 100d}}}]");
+  const std::string bucket = "messaging/" + long_name + "|user:" + value;
+  Weir({"check", "--domain", "messaging", "-e", "user=" + value});
+  EXPECT_THAT(Weir({"explain", "--domain", "messaging", "-e", "user=" + value}).output,
+              HasSubstr(bucket + " "));
+  EXPECT_TRUE(WaitUntil([&] {
+    return Weir({"top", "--once"}).output.find(bucket + " ") != std::string::npos;
+  }));
+  EXPECT_EQ(Weir({"reset", bucket}).output, "reset " + bucket + "\n");
+}
+
+TEST_F(CliExplain, AResetOfNothingIsNoChange) {
+  Serve();
+  EXPECT_EQ(Weir({"reset", "nobody"}).exit_code, kNo);
+  EXPECT_EQ(Client().Post("/admin/reset?key=nobody", "").status, 200);
+  EXPECT_EQ(Client().Post("/admin/reset?bucket=nobody", "").status, 200);
+  EXPECT_THAT(Client().Get("/admin/audit").body, StartsWith(R"({"changes":[])"));
+  Weir({"check", "somebody"});
+  EXPECT_EQ(Weir({"reset", "somebody"}).exit_code, kOk);
+  EXPECT_THAT(Client().Get("/admin/audit").body, HasSubstr("key:somebody"));
+}
+
+}  // namespace
+}  // namespace weir::test
