@@ -152,6 +152,12 @@ void EdgeSocket::AwaitTurn() {
   turns_.Await(turn_);
 }
 
+void EdgeSocket::AwaitSpare() {
+  if (turn_.waiting || !is_open()) return;
+  turn_.waiting.reset(owner_);
+  turns_.AwaitSpare(turn_);
+}
+
 void EdgeSocket::Begin(Wait& wait, int kind) {
   wait.waiting.reset(owner_);
   wait.ec_ = {};

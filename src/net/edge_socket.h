@@ -38,6 +38,7 @@ class EdgeSocket final : public Transport {
   void AwaitReadable() override;
   void AwaitWritable() override;
   void AwaitTurn() override;
+  void AwaitSpare() override;
   bool ShutDownSend() noexcept override;
   void Close() noexcept override;
   void Reset() noexcept override;

@@ -33,12 +33,20 @@ class InputBuffer {
     if (begin_ == end_) begin_ = end_ = 0;
   }
 
-  /// Gives memory back that one large request needed.
-  void Shrink() {
-    if (!empty() || capacity_ <= kInitial) return;
+  /// Gives memory back that one large request needed, a slice of it: the kernel takes a millisecond
+  /// for the pages of a whole one. False: call it again, when others have had their turn.
+  bool Shrink() {
+    if (!empty() || capacity_ <= kInitial) return true;
+    if (capacity_ > kSlice) {
+      Resize(capacity_ - kSlice);
+      return false;
+    }
     bytes_.reset();
     capacity_ = 0;
+    return true;
   }
+
+  static constexpr std::size_t kSlice = std::size_t{1} << 20U;
 
  private:
   static constexpr std::size_t kInitial = 4096;
@@ -57,16 +65,19 @@ class InputBuffer {
     if (grow) Grow();
   }
 
-  /// By realloc, which moves pages of large blocks instead of copying what is in them.
   void Grow() {
-    const std::size_t capacity = std::max(kInitial, capacity_ * 2);
+    Resize(std::max(kInitial, capacity_ * 2));
+    // What is read beyond the end must at least have been written once.
+    std::memset(bytes_.get() + end_, 0, std::min(capacity_ - end_, padding_));
+  }
+
+  /// By realloc, which moves pages of large blocks instead of copying what is in them.
+  void Resize(std::size_t capacity) {
     auto* const bytes = static_cast<char*>(std::realloc(bytes_.get(), capacity));
     if (bytes == nullptr) throw std::bad_alloc();
     (void)bytes_.release();
     bytes_.reset(bytes);
     capacity_ = capacity;
-    // What is read beyond the end must at least have been written once.
-    std::memset(bytes + end_, 0, std::min(capacity - end_, padding_));
   }
 
   const std::size_t padding_;

@@ -47,7 +47,7 @@ Reactor::Reactor(std::size_t index, std::size_t max_connections, ClientBound cli
       max_connections_(max_connections),
       ticker_(context_.get_executor()),
       clients_(std::move(clients)),
-      turns_(context_) {}
+      turns_(context_, timers_) {}
 
 Reactor::~Reactor() {
   // Pending handlers hold connections, which need this object to leave: let them run while it

@@ -1,7 +1,10 @@
 #include "net/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "net/reactor.h"
 
 namespace weir::net {
 namespace {
@@ -18,8 +21,12 @@ constexpr std::size_t kMostLingered = std::size_t{16} << 20U;
 
 }  // namespace
 
-Stream::Stream(Transport& transport, Session& session, TimerWheel& timers, const Times& times)
-    : transport_(transport), session_(session), timers_(timers), times_(times) {}
+Stream::Stream(Transport& transport, Session& session, Reactor& reactor, const Times& times)
+    : transport_(transport),
+      session_(session),
+      timers_(reactor.timers()),
+      turns_(reactor.turns()),
+      times_(times) {}
 
 Stream::~Stream() = default;
 
@@ -138,7 +145,14 @@ void Stream::Finish() {
 bool Stream::Discard() {
   if (!readable_) return false;
   std::array<char, kPiece> unread;
-  const Transport::Received received = transport_.Receive(unread);
+  const std::size_t most = std::min(unread.size(), turns_.spare());
+  if (most == 0) {
+    turn_ = true;
+    transport_.AwaitSpare();
+    return false;
+  }
+  const Transport::Received received = transport_.Receive({unread.data(), most});
+  turns_.Spend(received.size);
   readable_ = transport_.more();
   lingered_ += received.size;
   const bool gone = received.outcome == Outcome::kEnd || received.outcome == Outcome::kBroken;

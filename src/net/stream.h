@@ -20,6 +20,9 @@
 
 namespace weir::net {
 
+class Reactor;
+class Turns;
+
 /// Thread safety: belongs to its reactor's thread.
 class Stream final : public Transport::Watcher, private TimerWheel::Entry {
  public:
@@ -75,7 +78,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   };
 
   /// All references must outlive the stream.
-  Stream(Transport& transport, Session& session, TimerWheel& timers, const Times& times);
+  Stream(Transport& transport, Session& session, Reactor& reactor, const Times& times);
   ~Stream() override;
 
   /// Begins to serve.
@@ -115,6 +118,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   Transport& transport_;
   Session& session_;
   TimerWheel& timers_;
+  Turns& turns_;
   const Times times_;
   std::size_t lingered_ = 0;
   std::chrono::milliseconds grace_{0};

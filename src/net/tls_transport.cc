@@ -142,6 +142,11 @@ void TlsTransport::AwaitTurn() {
   carrier_->AwaitTurn();
 }
 
+void TlsTransport::AwaitSpare() {
+  await_turn_ = true;
+  carrier_->AwaitSpare();
+}
+
 void TlsTransport::OnWritable() {
   if (!Flush()) {
     broken_ = true;

@@ -35,6 +35,7 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   void AwaitReadable() override;
   void AwaitWritable() override;
   void AwaitTurn() override;
+  void AwaitSpare() override;
   bool ShutDownSend() noexcept override;
   void Close() noexcept override;
   void Reset() noexcept override;

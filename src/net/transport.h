@@ -22,7 +22,7 @@ class Transport {
     virtual void OnReadable() = 0;
     /// Send will probably take something.
     virtual void OnWritable() = 0;
-    /// What AwaitTurn asked for.
+    /// What AwaitTurn or AwaitSpare asked for.
     virtual void OnTurn() {}
 
    protected:
@@ -66,6 +66,8 @@ class Transport {
   virtual void AwaitWritable() = 0;
   /// Likewise OnTurn, when the others that have something to do have had their turn.
   virtual void AwaitTurn() = 0;
+  /// The same, for reading what is thrown away (Turns::spare).
+  virtual void AwaitSpare() = 0;
 
   /// Ends our side: the peer reads the end after what has been sent.
   virtual bool ShutDownSend() noexcept = 0;

@@ -49,6 +49,15 @@ void Session::OnReadable() {
   OnClientRead(received.outcome);
 }
 
+void Session::ReadToDiscard() {
+  client_reading_ = true;
+  client_->AwaitSpare();
+}
+
+void Session::OnTurn() {
+  if (phase_ == Phase::kLinger) client_->AwaitReadable();
+}
+
 void Session::OnClientRead(Outcome outcome) {
   const bool over = outcome != Outcome::kBytes;
   switch (phase_) {
@@ -67,10 +76,11 @@ void Session::OnClientRead(Outcome outcome) {
       return PumpTunnelUp();
     case Phase::kLinger:
       lingered_ += in_.view().size();
+      reactor().turns().Spend(in_.view().size());
       in_.Consume(in_.view().size());
       if (outcome == Outcome::kEnd && !client_->flushed()) return;  // it may read on
       if (over || lingered_ > kMaxLinger) return Close();
-      return ReadClient();
+      return ReadToDiscard();
     default:
       if (over) Close();
   }
@@ -167,7 +177,7 @@ void Session::Linger() {
   phase_ = Phase::kLinger;
   client_->ShutDownSend();
   in_.Consume(in_.view().size());
-  ReadClient();
+  ReadToDiscard();
   // By TLS, what was sent may have yet to leave: a slow client gets the time it has elsewhere.
   if (client_->flushed()) return Touch(shared_.options.timeouts.linger);
   Touch(shared_.options.timeouts.stall);

@@ -73,6 +73,8 @@ class Session final : public net::Connection,
   void ReadClient();
   void OnReadable() override;
   void OnWritable() override;
+  void OnTurn() override;
+  void ReadToDiscard();
   void OnClientRead(Outcome outcome);
   void Serve();
   void ServeOne();

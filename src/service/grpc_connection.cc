@@ -30,7 +30,7 @@ GrpcConnection::GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Trans
       session_(services, options.session, SystemClock::Get(), *this),
       in_(kReadSize),
       transport_(std::move(transport)),
-      stream_(*transport_, *this, reactor.timers(), options.times),
+      stream_(*transport_, *this, reactor, options.times),
       read_at_(steady_clock::now()) {
   transport_->Attach(*this, stream_);
 }

@@ -24,7 +24,7 @@ HttpConnection::HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transpor
       worker_(worker),
       session_(worker, *this, std::move(remote), transport->secure(), urgent),
       transport_(std::move(transport)),
-      stream_(*transport_, *this, worker.reactor().timers(),
+      stream_(*transport_, *this, worker.reactor(),
               urgent ? kUrgentTimes : worker.options().times) {
   transport_->Attach(*this, stream_);
   if (urgent) worker.AddUrgent(*this);
@@ -41,14 +41,21 @@ void HttpConnection::Drain() {
 Next HttpConnection::Advance() {
   session_.Advance();
   if (session_.waiting()) return Next::kWait;
-  if (session_.finished()) return Next::kClose;
+  if (session_.finished()) return Finish();
   if (session_.paused()) return Next::kAgain;
   if (!session_.idle()) {
     in_parts_ = true;
-  } else if (std::exchange(in_parts_, false)) {
-    session_.Rest();
+  } else if (in_parts_) {
+    in_parts_ = !session_.Rest();
+    if (in_parts_) stream_.WakeLater();
   }
   return Next::kRead;
+}
+
+/// What a large request took is given back when it is answered: the client may go on sending.
+Next HttpConnection::Finish() {
+  if (!session_.large()) return Next::kClose;
+  return session_.Output().empty() && session_.Rest() ? Next::kClose : Next::kAgain;
 }
 
 Stage HttpConnection::stage() const { return session_.idle() ? Stage::kIdle : Stage::kRequest; }

@@ -44,6 +44,7 @@ class HttpConnection final : public net::Connection,
   }
   void EndOfInput() override { session_.EndOfInput(); }
   net::Stream::Next Advance() override;
+  net::Stream::Next Finish();
   std::string_view Output() const override { return session_.Output(); }
   void Sent(std::size_t size) override {
     if (!session_.Sent(size)) stream_.Close();

@@ -115,10 +115,13 @@ bool HttpSession::Sent(std::size_t size) noexcept {
 
 bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput; }
 
-void HttpSession::Rest() {
-  input_.Shrink();
-  AccountForBuffer();
+bool HttpSession::Rest() {
+  if (finished_) input_.Consume(input_.unread().size());
+  const bool all = input_.Shrink();
+  (void)worker_.Account(accounted_, input_.capacity());
+  accounted_ = input_.capacity();
   if (output_.empty()) output_.shrink_to_fit();
+  return all;
 }
 
 void HttpSession::Advance() {

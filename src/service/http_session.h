@@ -75,8 +75,10 @@ class HttpSession {
   bool finished() const noexcept { return finished_; }
   /// Between requests.
   bool idle() const noexcept { return input_.empty() && !waiting_; }
-  /// Idle for long: gives memory back.
-  void Rest();
+  /// Idle or finished: gives memory back, a slice of it at a time. False: there is more.
+  bool Rest();
+  /// That takes more than one slice.
+  bool large() const noexcept { return input_.capacity() > net::InputBuffer::kSlice; }
 
  private:
   enum class Next { kParse, kNeedMore, kRoute, kFail };

@@ -40,7 +40,7 @@ RespConnection::RespConnection(net::Reactor& reactor, RespWorker& worker,
       worker_(worker),
       session_(worker.worker(), std::move(peer), std::move(local), [this] { Resumed(); }),
       transport_(std::move(transport)),
-      stream_(*transport_, *this, reactor.timers(), worker.options().times) {
+      stream_(*transport_, *this, reactor, worker.options().times) {
   transport_->Attach(*this, stream_);
 }
 

@@ -29,6 +29,7 @@ struct Wire {
   boost::intrusive_ptr<net::Counted> readable;
   boost::intrusive_ptr<net::Counted> writable;
   boost::intrusive_ptr<net::Counted> turn;
+  boost::intrusive_ptr<net::Counted> spare;
 
   /// Tells of one thing that is waited for and has come, or may have. False if there is none.
   template <typename Random>
@@ -37,6 +38,7 @@ struct Wire {
     if (readable && (!arrived.empty() || ended || random() % 16 == 0)) ready.push_back(0);
     if (writable && room > 0) ready.push_back(1);
     if (turn) ready.push_back(2);
+    if (spare) ready.push_back(3);
     if (ready.empty()) return false;
     switch (ready[random() % ready.size()]) {
       case 0:
@@ -44,8 +46,10 @@ struct Wire {
       case 1:
         blocked = false;
         return Tell(writable, &net::Transport::Watcher::OnWritable);
-      default:
+      case 2:
         return Tell(turn, &net::Transport::Watcher::OnTurn);
+      default:
+        return Tell(spare, &net::Transport::Watcher::OnTurn);
     }
   }
 
@@ -59,6 +63,7 @@ struct Wire {
     readable.reset();
     writable.reset();
     turn.reset();
+    spare.reset();
   }
 };
 
@@ -97,6 +102,7 @@ class ScriptedTransport final : public net::Transport {
   void AwaitReadable() override { wire_.readable.reset(owner_); }
   void AwaitWritable() override { wire_.writable.reset(owner_); }
   void AwaitTurn() override { wire_.turn.reset(owner_); }
+  void AwaitSpare() override { wire_.spare.reset(owner_); }
   bool ShutDownSend() noexcept override { return wire_.shut_down = true; }
   void Close() noexcept override { wire_.closed = true; }
 

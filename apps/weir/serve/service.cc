@@ -62,6 +62,7 @@ Service::~Service() {
   // still exist: each has answers under way, and none of them may arrive where nobody is any more.
   // Those that ask another one when they are told (the audit log) go before it.
   notify_.reset();
+  if (slots_) slots_->Close();
   if (claim_audit_) claim_audit_->Close();
   slot_store_.reset();
   if (audit_tally_) audit_tally_->Flush();

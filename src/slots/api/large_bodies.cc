@@ -18,18 +18,19 @@ constexpr int kNice = 10;
 }  // namespace
 
 LargeBodies::LargeBodies() {
-  thread_.Start();
+  thread_->Start();
   // On Linux, this is about the thread that calls it. If it is refused, nothing is lost but speed.
-  thread_.Post([] { (void)setpriority(PRIO_PROCESS, 0, kNice); });
+  thread_->Post([] { (void)setpriority(PRIO_PROCESS, 0, kNice); });
 }
 
 LargeBodies::~LargeBodies() {
-  thread_.Finish([] {});
+  if (thread_) thread_->Finish([] {});
 }
 
 void LargeBodies::Read(std::string_view body, http::Reply reply, Then then) {
   if (body.size() <= kSmall) return then(body, std::move(reply));
-  thread_.Post([body, reply = std::move(reply), then = std::move(then)] {
+  if (!thread_) return;
+  thread_->Post([body, reply = std::move(reply), then = std::move(then)] {
     try {
       then(body, reply);
     } catch (const std::exception& error) {

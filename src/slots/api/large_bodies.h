@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "drivers/io_thread.h"
 #include "protocol/http/message.h"
@@ -18,7 +20,7 @@ class LargeBodies {
   using Then = std::function<void(std::string_view body, http::Reply reply)>;
 
   LargeBodies();
-  /// All that was read is handed on before this returns.
+  /// All that was read is handed on before this returns, unless it is closed.
   ~LargeBodies();
   LargeBodies(const LargeBodies&) = delete;
   LargeBodies& operator=(const LargeBodies&) = delete;
@@ -27,8 +29,12 @@ class LargeBodies {
   /// belongs to, `body` must be valid until the reply is given.
   void Read(std::string_view body, http::Reply reply, Then then);
 
+  /// Reads no more: returns when the body that is being read is handed on, and all replies that
+  /// wait are let go. Not while Read may be called.
+  void Close() { thread_.reset(); }
+
  private:
-  IoThread thread_;
+  std::optional<IoThread> thread_{std::in_place};  // none: closed
 };
 
 }  // namespace weir::slots

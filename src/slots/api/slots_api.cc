@@ -282,6 +282,8 @@ void SlotsApi::Parts::Verify(const Request&, Reply reply) {
 SlotsApi::SlotsApi(SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
+void SlotsApi::Close() { parts_->bodies.Close(); }
+
 SlotsWatch& SlotsApi::watch() noexcept { return parts_->watch; }
 
 admin::Undoable SlotsApi::configs() {

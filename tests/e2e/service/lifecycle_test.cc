@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <thread>
 
 #include "e2e/service/fixture.h"
@@ -157,6 +158,20 @@ TEST_F(Lifecycle, AnIdleConnectionDoesNotHoldUpTheDrain) {
   const Stopwatch watch;
   EXPECT_EQ(weir_->process().Terminate(), 0);
   EXPECT_LT(watch.elapsed(), std::chrono::seconds(5));
+}
+
+TEST_F(Lifecycle, EndsThoughLargeBatchesWaitToBeRead) {
+  Serve({"--config", dir_.Write("weir.yaml", "limits: {drain_timeout: 100ms}\n").string()});
+  std::string body = R"({"events":[{})";
+  while (body.size() < 7'000'000) body += ",{}";
+  body += "]}";
+  std::deque<TcpConnection> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(weir_->Port("http"))
+        .Send("POST /api/v1/slots/batch HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+              std::to_string(body.size()) + "\r\n\r\n" + body);
+  }
+  EXPECT_EQ(weir_->process().Terminate(), 0);
 }
 
 TEST_F(Lifecycle, ARestartForgetsNothing) {

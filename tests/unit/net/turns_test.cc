@@ -86,6 +86,34 @@ TEST_F(TurnsTest, WhoAsksLittleWaitsForOneOfManyWhoAskMuch) {
   EXPECT_LE(turns_, 2);
 }
 
+TEST_F(TurnsTest, WhoeverWaitsForSomethingToSpareHasItsTurnWithTheTickThatBringsIt) {
+  const std::vector<Ptr> greedy{Connect(), Connect()};
+  reactor_.turns().Spend(Turns::kMostSpare);
+  for (const Ptr& one : greedy) one->socket.AwaitSpare();
+  reactor_.context().poll();
+  EXPECT_EQ(turns_, 0);
+  EXPECT_EQ(reactor_.turns().spare(), 0U);
+  reactor_.timers().Tick();
+  EXPECT_EQ(reactor_.turns().spare(), Turns::kSparePerTick);
+  while (turns_ < 20) RunOne();  // both go on, each at once
+  greedy[0]->Abort();
+  reactor_.context().restart();
+  for (int tick = 0; tick < 100; ++tick) reactor_.timers().Tick();
+  EXPECT_EQ(reactor_.turns().spare(), Turns::kMostSpare);
+}
+
+TEST_F(TurnsTest, WhoeverWaitsForSomethingToSpareMayBeClosedMeanwhile) {
+  Ptr one = Connect();
+  reactor_.turns().Spend(Turns::kMostSpare);
+  one->socket.AwaitSpare();
+  one->Abort();
+  one.reset();
+  EXPECT_EQ(reactor_.stats().open.load(), 1U);
+  reactor_.timers().Tick();
+  while (reactor_.stats().open.load() > 0) RunOne();
+  EXPECT_EQ(turns_, 0);
+}
+
 TEST_F(TurnsTest, EachOfThoseWhoAskMuchHasItsTurn) {
   std::vector<int> turns(3, 0);
   std::vector<Ptr> greedy;

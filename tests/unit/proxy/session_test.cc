@@ -62,6 +62,7 @@ class SlowTransport final : public net::Transport {
   void AwaitReadable() override { client_.reading.reset(owner_); }
   void AwaitWritable() override { client_.writing.reset(owner_); }
   void AwaitTurn() override {}
+  void AwaitSpare() override { AwaitReadable(); }
   bool ShutDownSend() noexcept override { return client_.shut_down = true; }
   void Close() noexcept override {
     client_.closed = true;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -52,6 +54,28 @@ TEST(LargeBodies, WhatThrowsIsAnswered) {
         [](std::string_view, const http::Reply&) { throw std::runtime_error("no"); });
   }
   EXPECT_EQ(status, 500);
+}
+
+// A service that stops closes it before what the replies belong to is gone.
+TEST(LargeBodies, WhenItIsClosedAllRepliesAreLetGo) {
+  const std::string body(100'000, 'x');
+  const auto held = std::make_shared<int>();
+  const http::Reply reply = [held](const http::Response&) {};
+  LargeBodies large;
+  std::latch started(1);
+  std::latch closing(1);
+  large.Read(body, reply, [&](std::string_view, const http::Reply&) {
+    started.count_down();
+    closing.wait();
+  });
+  for (int i = 0; i < 10; ++i) large.Read(body, reply, [](std::string_view, const http::Reply&) {});
+  started.wait();
+  EXPECT_EQ(held.use_count(), 13);  // here, in `reply`, and eleven times there
+  closing.count_down();
+  large.Close();
+  EXPECT_EQ(held.use_count(), 2);
+  large.Read(body, reply, [](std::string_view, const http::Reply&) { FAIL(); });
+  EXPECT_EQ(held.use_count(), 2);
 }
 
 }  // namespace
