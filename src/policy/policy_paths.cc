@@ -7,6 +7,13 @@
 #include "policy/policy_file.h"
 
 namespace weir::policy {
+namespace {
+
+bool IsYaml(const std::filesystem::path& file) {
+  return file.extension() == ".yaml" || file.extension() == ".yml";
+}
+
+}  // namespace
 
 std::vector<Definition> LoadPolicyFile(const std::string& path,
                                        std::vector<yaml::Problem>& problems, bool lenient) {
@@ -25,7 +32,9 @@ std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths,
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code trouble;
-    if (!std::filesystem::is_directory(path, trouble)) {
+    // What is called like a file is one: Docker makes an empty folder where a file is missing, and
+    // that must not lift all limits.
+    if (IsYaml(path) || !std::filesystem::is_directory(path, trouble)) {
       files.push_back(path);
       continue;
     }
@@ -33,8 +42,8 @@ std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths,
     std::filesystem::directory_iterator at(path, trouble);
     for (; !trouble && at != std::filesystem::directory_iterator(); at.increment(trouble)) {
       const std::filesystem::path& file = at->path();
-      const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
-      if (yaml && !file.filename().string().starts_with('.')) files.push_back(file.string());
+      if (IsYaml(file) && !file.filename().string().starts_with('.'))
+        files.push_back(file.string());
     }
     if (trouble) problems.push_back({path, {}, "cannot be read: " + trouble.message()});
     std::sort(files.begin() + begin, files.end());

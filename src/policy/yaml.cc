@@ -194,6 +194,12 @@ bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
     problems.push_back({path, {}, "is a directory; expected a file"});
     return false;
   }
+  // Whoever opens one waits for somebody who writes. A shell's `<(…)` is under /dev.
+  if (std::filesystem::is_fifo(path, trouble) && !path.starts_with("/dev/") &&
+      !path.starts_with("/proc/")) {
+    problems.push_back({path, {}, "is a named pipe; expected a file"});
+    return false;
+  }
   errno = 0;
   MayBlock("reading a file");
   std::ifstream file(path, std::ios::binary);

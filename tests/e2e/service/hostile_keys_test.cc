@@ -22,7 +22,7 @@ constexpr Hostile kKeys[] = {
     {"nul\\u0000inside", "nul%00inside"},
     {"\\\"quotes' & <script>", "%22quotes%27%20%26%20%3Cscript%3E"},
     {"a/b|c%d?e#f", "a%2Fb%7Cc%25d%3Fe%23f"},
-    {"bidi \u202eevil", "bidi%20%E2%80%AEevil"},
+    {"bidi \\u202eevil", "bidi%20%E2%80%AEevil"},
 };
 
 class HostileKeys : public ServiceTest {

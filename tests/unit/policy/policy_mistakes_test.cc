@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@
 namespace weir::policy {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -237,6 +240,27 @@ TEST(PolicyMistakes, FilesThatCannotBePolicyFiles) {
   problems.clear();
   EXPECT_TRUE(yaml::ReadFile((dir / "p.yaml").string(), 5, text, problems));
   EXPECT_EQ(text, "12345");
+}
+
+// Docker makes an empty folder where a file that is to be mounted is missing.
+TEST(PolicyMistakes, AFolderThatIsCalledLikeAFileIsNotOneWithoutPolicies) {
+  const test::TempDir dir;
+  const std::string path = (dir / "policies.yaml").string();
+  std::filesystem::create_directory(path);
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(PolicyFiles({path}, problems), ElementsAre(path));
+  EXPECT_THAT(LoadPolicyFile(path, problems), IsEmpty());
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("is a directory; expected a file"));
+}
+
+// Its reader would wait until somebody writes, also when the program is told to end.
+TEST(PolicyMistakes, ANamedPipeIsNotAFile) {
+  const test::TempDir dir;
+  const std::string path = (dir / "policies.yaml").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::vector<yaml::Problem> problems;
+  EXPECT_THAT(LoadPolicyFile(path, problems), IsEmpty());
+  EXPECT_THAT(yaml::ToString(problems), HasSubstr("is a named pipe; expected a file"));
 }
 
 // What could be read of a file may be valid, with fewer policies.
