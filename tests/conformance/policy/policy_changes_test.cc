@@ -143,11 +143,11 @@ TEST_P(PolicyChangesTest, UndoGoesFurtherBackStepByStep) {
 
 TEST_P(PolicyChangesTest, TheAuditLogIsFilteredByActionAndTargetPageByPage) {
   ASSERT_TRUE(Create(Sample(1)).ok());  // entry 1
-  for (int i = 0; i < 3; ++i) {                     // 2 to 7
+  for (int i = 0; i < 3; ++i) {         // 2 to 7
     node_->Append({.who = "d", .action = "slot.claim", .target = "payout"});
     node_->Append({.who = "k", .action = "notify.send"});
   }
-  ASSERT_TRUE(Update(Sample(2)).ok());                                  // 8
+  ASSERT_TRUE(Update(Sample(2)).ok());                                              // 8
   node_->Append({.who = "k", .action = "key.reset", .target = "key:a"});            // 9
   node_->Append({.who = "f", .action = "policy.file", .target = "file:api/b"});     // 10
   node_->Append({.who = "k", .action = "policyholder.new", .target = "holder:a"});  // 11
