@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/base64url.h"
+#include "base/instant.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "protocol/http/uri.h"
@@ -38,6 +39,10 @@ void AppendStoreHealth(JsonWriter& json, const StoreHealth& health) {
       .Field("breaker", health.breaker)
       .Field("channelUp", health.channel_up)
       .Field("lastError", health.up ? "" : health.last_error);
+  if (health.times_lost > 0) {
+    json.Field("timesLostData", health.times_lost)
+        .Field("lostDataAt", FormatInstant(health.lost_at));
+  }
   if (health.leases) AppendLeases(json, *health.leases);
   json.EndObject();
 }

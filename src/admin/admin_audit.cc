@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "admin/admin.h"
+#include "admin/undo_order.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "protocol/http/error.h"
@@ -32,26 +33,74 @@ http::Response Listed(const std::vector<AuditEntry>& entries, std::size_t limit)
   return response;
 }
 
-void List(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+/// "policy,key.reset": actions, or the parts before their dots.
+Result<std::vector<std::string>> ReadActions(const http::Request& request, const char* name) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::string> actions;
+  const std::string list = http::QueryValue(request.query, name).value_or("");
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    actions.push_back(list.substr(at, end - at));
+    at = end + 1;
+    const bool valid =
+        actions.back().find_first_not_of("abcdefghijklmnopqrstuvwxyz_.") == std::string::npos;
+    if (valid && !actions.back().empty() && actions.size() <= kMost) continue;
+    return Error{Code::kInvalidArgument,
+                 std::string(name) + ": must be up to 20 actions such as policy.update or policy"};
+  }
+  return actions;
+}
+
+Result<policy::AuditQuery> ReadQuery(const http::Request& request) {
   const auto page = ReadPage(request.query);
-  if (!page.ok()) return reply(http::ErrorResponse(page.error()));
+  if (!page.ok()) return page.error();
   const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
-  if (!before) return reply(http::ErrorResponse(400, "before: must be the ID of a change"));
-  // One more than asked for tells whether there is a next page.
+  if (!before) return Error{Code::kInvalidArgument, "before: must be the ID of a change"};
+  auto actions = ReadActions(request, "action");
+  if (!actions.ok()) return actions.error();
+  auto except = ReadActions(request, "except");
+  if (!except.ok()) return except.error();
+  return policy::AuditQuery{.before = *before,
+                            .limit = page->limit,
+                            .target = http::QueryValue(request.query, "target").value_or(""),
+                            .actions = std::move(*actions),
+                            .except = std::move(*except)};
+}
+
+void List(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  auto query = ReadQuery(request);
+  if (!query.ok()) return reply(http::ErrorResponse(query.error()));
+  const std::size_t limit = query->limit;
+  ++query->limit;  // one more than asked for tells whether there is a next page
   parts.audit.ListEntries(
-      *before, page->limit + 1,
-      [reply, limit = page->limit](const Result<std::vector<AuditEntry>>& entries) {
+      std::move(*query), [reply, limit](const Result<std::vector<AuditEntry>>& entries) {
         reply(entries.ok() ? Listed(*entries, limit) : http::ErrorResponse(entries.error()));
       });
 }
 
+/// An answer of success says in Weir-Next-Undo which change of the target would be undone next.
+http::Reply WithNextUndo(AuditLog& audit, const std::string& target, http::Reply reply) {
+  return [&audit, target, reply = std::move(reply)](http::Response response) {
+    if (response.status / 100 != 2) return reply(std::move(response));
+    audit.ListEntries(
+        {.limit = policy::kMaxPage, .target = target},
+        [reply, response = std::move(response)](const Result<std::vector<AuditEntry>>& entries) {
+          const std::int64_t next = entries.ok() ? InEffect(*entries) : 0;
+          http::Response answer = response;
+          if (next != 0) answer.headers.emplace_back("Weir-Next-Undo", std::to_string(next));
+          reply(std::move(answer));
+        });
+  };
+}
+
 void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, std::string who,
-          http::Reply reply) {
+          http::Reply given) {
   parts.audit.FindEntry(id, [&parts, end, who = std::move(who),
-                             reply = std::move(reply)](const Result<AuditEntry>& entry) {
-    if (!entry.ok()) return reply(http::ErrorResponse(entry.error()));
+                             given = std::move(given)](const Result<AuditEntry>& entry) {
+    if (!entry.ok()) return given(http::ErrorResponse(entry.error()));
+    http::Reply reply = WithNextUndo(parts.audit, entry->target, given);
     if (!parts.config_changes.Knows(entry->target)) {
-      return parts.changes.Undo(entry->id, end, who, AnswerChange(200, reply));
+      return parts.changes.Undo(entry->id, end, who, AnswerChange(200, std::move(reply)));
     }
     parts.config_changes.Undo(*entry, who, [reply](Result<Undoable::State> now) {
       if (!now.ok()) return reply(http::ErrorResponse(now.error()));

@@ -187,6 +187,15 @@ void SettleDomain(const policy::PolicySet& set, http::PolicyBody& body) {
                           "' no longer apply to them");
 }
 
+/// What keys have used is kept for each algorithm on its own.
+void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
+  const Result<policy::StoredPolicy> now = parts.policies.Get(body.policy.key);
+  if (!now.ok() || now->type == body.policy.type) return;
+  body.warnings.push_back("the type changes from " + std::string(PolicyTypeName(now->type)) +
+                          " to " + std::string(PolicyTypeName(body.policy.type)) +
+                          ", so keys start with a full quota");
+}
+
 /// A policy that is to be in force from now on.
 Result<http::PolicyBody> ReadNew(const http::Request& request) {
   Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
@@ -206,6 +215,7 @@ void Replace(const AdminParts& parts, const http::Request& request, http::Reply 
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
   policy.key = request.params[0];
   SettleDomain(*parts.catalog.live().Current(), *body);
+  WarnOfAnotherType(parts, *body);
   parts.changes.Update(std::move(policy), WhoAsks(request),
                        AnswerChange(200, std::move(reply), std::move(body->warnings)), *version);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,6 +23,15 @@ struct AuditEntry {
   std::int64_t undoes = 0;  ///< the entry that this one took back; 0: none
 };
 
+/// Which entries of the log, and how many at most.
+struct AuditQuery {
+  std::int64_t before = 0;  ///< only older ones; 0: all
+  std::size_t limit = 100;
+  std::string target = {};                ///< only of this one; empty: of all
+  std::vector<std::string> actions = {};  ///< only these, "key.reset" or "key" for all of them
+  std::vector<std::string> except = {};   ///< none of these
+};
+
 /// Every change through the admin API and of policy files. It is stored with the policies, so that
 /// a change of a policy and its entry are written together or not at all.
 ///
@@ -38,8 +48,8 @@ class AuditLog {
 
   /// Told once the entry is on disk, with its id, which is given here; and `entry.at` if it is 0.
   virtual void Append(AuditEntry entry, Appended done) = 0;
-  /// Up to `limit` entries older than `before` (0: all), latest first.
-  virtual void ListEntries(std::int64_t before, std::size_t limit, Listed done) = 0;
+  /// Latest first.
+  virtual void ListEntries(AuditQuery query, Listed done) = 0;
   /// kNotFound if there is none.
   virtual void FindEntry(std::int64_t id, Found done) = 0;
   /// Deletes up to `most` of the oldest entries: those made before `since`, and those that are not

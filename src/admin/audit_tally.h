@@ -7,14 +7,16 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "admin/audit_log.h"
 
 namespace weir::admin {
 
-/// Records operations that are too frequent for an audit entry each: sends, refunds, releases. All
-/// operations of one kind by one caller within a second become one entry with a count and the first
-/// target, so that nobody can flood the log.
+/// Records operations that are too frequent for an audit entry each: sends, refunds, releases,
+/// claims. The first of a kind by a caller is an entry within a second; those that follow become
+/// one entry a minute with a count and the first target. So nobody can flood the log, from which
+/// the oldest entries are deleted: what people changed stays in it for long.
 ///
 /// Thread-safe.
 class AuditTally {
@@ -22,22 +24,30 @@ class AuditTally {
   /// `audit` must outlive this.
   explicit AuditTally(policy::AuditLog& audit) : audit_(audit) {}
 
-  /// Beyond kCallers callers within a second the rest goes together under "others".
+  /// Beyond kCallers callers within a minute the rest goes together under "others".
   static constexpr std::size_t kCallers = 256;
   void Note(std::string who, std::string_view action, std::string_view target, std::size_t count);
 
-  /// Writes the entries. Called about once a second, and at the end.
+  /// Writes the entries whose time has come. Called about once a second.
   void Flush();
+  /// Writes all of them, at the end.
+  void FlushAll();
 
  private:
   struct Noted {
     std::string target;
     std::uint64_t count = 0;
+    int wait = 0;  ///< so many flushes until it is written
   };
+  using Key = std::pair<std::string, std::string>;  // who and action
+
+  /// What is noted becomes an entry.
+  static policy::AuditEntry Take(const Key& key, Noted& noted);
+  void Write(std::vector<policy::AuditEntry> entries);
 
   policy::AuditLog& audit_;
   std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, Noted> noted_;  // by who and action
+  std::map<Key, Noted> noted_;
 };
 
 }  // namespace weir::admin

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "admin/undo_order.h"
 #include "protocol/http/error.h"
 #include "telemetry/log.h"
 
@@ -151,35 +152,17 @@ http::Handler ConfigChanges::Audited(std::string_view kind, http::Handler handle
   };
 }
 
-void ConfigChanges::CheckLatest(const AuditEntry& entry, std::int64_t before,
-                                Undoable::Done<Status> done) {
-  audit_.ListEntries(
-      before, kEntries,
-      [this, entry, done = std::move(done)](const Result<std::vector<AuditEntry>>& newer) {
-        if (!newer.ok()) return done(newer.error());
-        for (const AuditEntry& other : *newer) {
-          if (other.id <= entry.id) return done({});
-          if (other.target != entry.target) continue;
-          return done(Error{Code::kFailedPrecondition, "change " + std::to_string(entry.id) +
-                                                           " is not the latest of '" +
-                                                           entry.target + "'; undo change " +
-                                                           std::to_string(other.id) + " first"});
-        }
-        if (newer->empty()) return done({});
-        CheckLatest(entry, newer->back().id, done);
-      });
-}
-
-void ConfigChanges::TakeBackLatest(const ChangePtr& change, const AuditEntry& entry) {
-  change->undoable.read(change->name, [this, change, entry](Result<State> now) {
+void ConfigChanges::TakeBackLatest(const ChangePtr& change, const std::string& text,
+                                   const std::string& expected) {
+  change->undoable.read(change->name, [this, change, text, expected](Result<State> now) {
     if (!now.ok()) return Answer(change, now.error());
-    if (now->value_or("") != entry.after) {
-      return Answer(change,
-                    Error{Code::kFailedPrecondition,
-                          "'" + entry.target + "' has been changed since, outside the service"});
+    if (now->value_or("") != expected) {
+      return Answer(change, Error{Code::kFailedPrecondition,
+                                  "'" + change->entry.target +
+                                      "' has been changed since, outside the service"});
     }
     change->before = std::move(*now);
-    const State wanted = entry.before.empty() ? State() : State(entry.before);
+    const State wanted = text.empty() ? State() : State(text);
     change->undoable.restore(change->name, wanted, [this, change](const Status& restored) {
       if (!restored.ok()) return Answer(change, restored.error());
       Made(change);
@@ -206,10 +189,13 @@ void ConfigChanges::Undo(const AuditEntry& entry, std::string who,
     done(raw->after);
   };
   Begin(entry.target, [this, change, entry] {
-    CheckLatest(entry, 0, [this, change, entry](const Status& latest) {
-      if (!latest.ok()) return Answer(change, latest);
-      TakeBackLatest(change, entry);
-    });
+    audit_.ListEntries({.limit = kEntries, .target = entry.target},
+                       [this, change, entry](const Result<std::vector<AuditEntry>>& entries) {
+                         if (!entries.ok()) return Answer(change, entries.error());
+                         Status turn = CheckTurn(entry, *entries);
+                         if (!turn.ok()) return Answer(change, std::move(turn));
+                         TakeBackLatest(change, entry.before, entries->front().after);
+                       });
   });
 }
 

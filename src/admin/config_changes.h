@@ -36,7 +36,7 @@ class ConfigChanges {
   }
 
   /// Reverts a change and returns the state now. kFailedPrecondition if its target was changed
-  /// since, or is of a kind that is not known here.
+  /// since (see CheckTurn), or is of a kind that is not known here.
   void Undo(const AuditEntry& entry, std::string who,
             const Undoable::Done<Result<Undoable::State>>& done);
 
@@ -52,10 +52,9 @@ class ConfigChanges {
   void Made(const ChangePtr& change);
   void Write(const ChangePtr& change);
   void TakeBack(const ChangePtr& change, const Error& why);
-  /// Tells whether the latest entry of `entry`'s target is `entry` itself, looking at those before
-  /// `before` (0: all).
-  void CheckLatest(const AuditEntry& entry, std::int64_t before, Undoable::Done<Status> done);
-  void TakeBackLatest(const ChangePtr& change, const AuditEntry& entry);
+  /// Makes it `wanted` if it is still `expected`; both empty: nothing.
+  void TakeBackLatest(const ChangePtr& change, const std::string& wanted,
+                      const std::string& expected);
 
   AuditLog& audit_;
   std::vector<std::unique_ptr<Undoable>> kinds_;

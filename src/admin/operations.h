@@ -48,6 +48,8 @@ struct StoreHealth {
   std::string_view breaker = {};  ///< closed, half-open or open
   bool channel_up = false;        ///< messages between nodes arrive
   std::string last_error = {};
+  std::uint64_t times_lost = 0;            ///< it was found to have lost data, since the start
+  Nanos lost_at = 0;                       ///< when last
   std::optional<LeaseTotals> leases = {};  ///< nothing if none was ever asked for
 };
 /// Nothing for a store that cannot be down.

@@ -8,6 +8,7 @@
 #include "admin/file_changes.h"
 #include "admin/policy_body.h"
 #include "admin/policy_edit.h"
+#include "admin/undo_order.h"
 #include "admin/undoable.h"
 #include "base/instant.h"
 #include "telemetry/log.h"
@@ -153,19 +154,37 @@ void PolicyChanges::Undo(std::int64_t id, End end, std::string who, Done done) {
     if (!entry->target.starts_with(policy::kPolicyTarget)) {
       return done(CannotUndo(entry->action));
     }
-    PolicyEdit edit{.key = entry->target.substr(policy::kPolicyTarget.size()),
-                    .who = who,
-                    .action = "policy.undo",
-                    .undoes = id};
-    if (!entry->before.empty()) {
-      Result<StoredPolicy> before = PolicyOf(entry->before);
-      if (!before.ok()) return done(before.error());
-      before = Returning(std::move(*before), "the state before change " + std::to_string(id), end);
-      if (!before.ok()) return done(before.error());
-      edit.wanted = std::move(*before);
-    }
-    Submit(std::move(edit), done);
+    store_.ListEntries({.limit = kPage, .target = entry->target},
+                       [this, entry = *entry, end, who,
+                        done](const Result<std::vector<policy::AuditEntry>>& entries) {
+                         if (!entries.ok()) return done(entries.error());
+                         UndoInTurn(entry, *entries, end, who, done);
+                       });
   });
+}
+
+void PolicyChanges::UndoInTurn(const policy::AuditEntry& entry,
+                               const std::vector<policy::AuditEntry>& entries, End end,
+                               const std::string& who, const Done& done) {
+  if (Status turn = CheckTurn(entry, entries); !turn.ok()) {
+    Error error = turn.error();
+    error.message += ", or roll back to a version";
+    return done(std::move(error));
+  }
+  PolicyEdit edit{.key = entry.target.substr(policy::kPolicyTarget.size()),
+                  .who = who,
+                  .action = "policy.undo",
+                  .undoes = entry.id,
+                  .latest = entries.front().id};
+  if (!entry.before.empty()) {
+    Result<StoredPolicy> before = PolicyOf(entry.before);
+    if (!before.ok()) return done(before.error());
+    before =
+        Returning(std::move(*before), "the state before change " + std::to_string(entry.id), end);
+    if (!before.ok()) return done(before.error());
+    edit.wanted = std::move(*before);
+  }
+  Submit(std::move(edit), done);
 }
 
 void PolicyChanges::Submit(PolicyEdit edit, Done done) {

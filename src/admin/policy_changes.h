@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admin/policy_store.h"
 #include "policy/catalog.h"
@@ -42,8 +43,8 @@ class PolicyChanges {
 
   /// Makes the policy what it was in `version`; kNotFound if its history has no such version.
   void RollBack(const std::string& key, std::int64_t version, End end, std::string who, Done done);
-  /// Takes a change back. kFailedPrecondition if its target was changed since, or if it is of a
-  /// kind that cannot be taken back.
+  /// Takes a change back. kFailedPrecondition if its target was changed since (see CheckTurn), or
+  /// if it is of a kind that cannot be taken back.
   void Undo(std::int64_t id, End end, std::string who, Done done);
 
   /// Ends the policies whose expiresAt has come. Cheap when there are none; call it every second,
@@ -52,6 +53,8 @@ class PolicyChanges {
 
  private:
   void Submit(policy::PolicyEdit edit, Done done);
+  void UndoInTurn(const policy::AuditEntry& entry, const std::vector<policy::AuditEntry>& entries,
+                  End end, const std::string& who, const Done& done);
   void EndOne(const policy::StoredPolicy& expired);
 
   policy::PolicyStore& store_;

@@ -20,7 +20,7 @@ Error Missing(const PolicyEdit& edit, const Catalog& catalog) {
 }
 
 Status CheckUndo(const PolicyEdit& edit, const PolicyState& state) {
-  if (edit.undoes == 0 || edit.undoes == state.last_entry) return {};
+  if (edit.undoes == 0 || edit.latest == state.last_entry) return {};
   return Error{Code::kFailedPrecondition, "policy '" + edit.key + "' was changed again: change " +
                                               std::to_string(state.last_entry) +
                                               " came later; undo that first, or roll back to a "

@@ -122,7 +122,8 @@ struct PolicyEdit {
   std::string action = {};  ///< for the audit log: "policy.update", "policy.undo", …
   Must must = Must::kAny;
   std::int64_t version = 0;  ///< not 0: only if this is the version in force
-  std::int64_t undoes = 0;   ///< not 0: only if this entry is the latest of the policy
+  std::int64_t undoes = 0;  ///< not 0: it takes this entry back, if `latest` is the policy's latest
+  std::int64_t latest = 0;
 };
 
 /// The health of the policy store, if it is not in this process.

@@ -3,6 +3,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "store/guard/herald.h"
 #include "store/redis/key_list.h"
 #include "store/redis/redis_store.h"
+#include "store/redis/state_watch.h"
+#include "telemetry/log.h"
 
 namespace weir::library {
 namespace {
@@ -96,6 +99,7 @@ class RedisBackend final : public Backend {
   RedisBackend(BackendOptions options, redis::Address address, Guard& guard)
       : options_(std::move(options)) {
     for (const redis::Endpoint& endpoint : address.endpoints) hosts_.push_back(endpoint.host);
+    if (!options_.quiet) Watch();
     if (!options_.refusals) return;
     channel_ = redis::OpenChannel(std::move(address), kChannel, Listening(guard, options_));
     herald_ = Speak(guard, *channel_, kGathering);
@@ -113,8 +117,27 @@ class RedisBackend final : public Backend {
     return store::redis::ReadKeys(Settings(kListPatience), query);
   }
   std::vector<std::string> hosts() const override { return hosts_; }
+  std::optional<LostState> lost_state() const override {
+    if (!watch_) return std::nullopt;
+    return LostState{times_lost_.load(), lost_at_.load()};
+  }
 
  private:
+  void Watch() {
+    const auto lost = [this] {
+      lost_at_ = SystemClock::Get().Now();
+      ++times_lost_;
+      telemetry::Log(telemetry::Level::kError,
+                     "Redis has lost data: limits may have started with a full quota again",
+                     {{"store", std::string_view(hosts_.front())}});
+    };
+    const auto failed = [](const Error& error) {
+      telemetry::Log(telemetry::Level::kWarn, "cannot watch whether Redis keeps its data",
+                     {{"error", std::string_view(error.message)}});
+    };
+    auto watch = store::redis::StateWatch::Open({.url = options_.url}, {lost, failed});
+    if (watch.ok()) watch_ = std::move(*watch);  // the URL was read before
+  }
   store::redis::Options Settings(std::chrono::milliseconds patience) const {
     store::redis::Options settings;
     settings.url = options_.url;
@@ -129,6 +152,9 @@ class RedisBackend final : public Backend {
   std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
+  std::atomic<std::uint64_t> times_lost_{0};
+  std::atomic<Nanos> lost_at_{0};
+  std::unique_ptr<store::redis::StateWatch> watch_;  // the last: it writes the two before
 };
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "store/guard/guard.h"
 #include "store/key_list.h"
 #include "store/store.h"
+#include "weir/clock.h"
 #include "weir/result.h"
 
 namespace weir::library {
@@ -30,6 +33,12 @@ struct BackendOptions {
   std::shared_ptr<const KeySpread> spread = {};
 };
 
+/// How often a store was found to have lost data since this process uses it, and when last.
+struct LostState {
+  std::uint64_t times = 0;
+  Nanos at = 0;
+};
+
 /// What the reactors share of a distant store, and the channel between the nodes that use it.
 ///
 /// Thread safety: for the thread that made it, before the reactors run and after they have ended.
@@ -42,6 +51,8 @@ class Backend {
   virtual Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const = 0;
   /// Of the servers, as far as they are known by names.
   virtual std::vector<std::string> hosts() const = 0;
+  /// Nothing of a store that nobody watches. Any thread.
+  virtual std::optional<LostState> lost_state() const { return std::nullopt; }
 };
 
 /// Where keys live in the cluster that `url` names, as `catalog`'s policies have it now and

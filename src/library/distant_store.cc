@@ -29,4 +29,19 @@ void DistantStore::Close() {
   for (const auto& store : guarded_) store->Close();
 }
 
+void CollectLostState(std::span<const std::unique_ptr<DistantStore>> stores,
+                      telemetry::TextWriter& out) {
+  bool named = false;
+  for (const auto& store : stores) {
+    const std::optional<LostState> lost = store->lost_state();
+    if (!lost) continue;
+    if (!std::exchange(named, true)) {
+      out.Counter("weir_store_lost_state_total",
+                  "Times a Redis was found to have lost data: limits may have started over.");
+    }
+    const telemetry::Label label{"store", store->name()};
+    out.Sample(lost->times, {&label, store->name().empty() ? 0U : 1U});
+  }
+}
+
 }  // namespace weir::library

@@ -18,6 +18,7 @@
 #include "store/guard/guarded_store.h"
 #include "store/guard/prober.h"
 #include "store/store.h"
+#include "telemetry/metrics.h"
 #include "weir/result.h"
 
 namespace weir::library {
@@ -32,7 +33,8 @@ struct DistantStoreOptions {
 
 /// One server (or cluster) that limits are kept in, guarded, with a store for each reactor.
 ///
-/// Thread safety: guard and ReadKeys from any thread; the rest is for the thread that made it.
+/// Thread safety: guard, lost_state and ReadKeys from any thread; the rest is for the thread that
+/// made it.
 class DistantStore {
  public:
   /// Fails if the URL is wrong; a server that does not answer is answered()'s. Where a cluster
@@ -47,6 +49,7 @@ class DistantStore {
   const Status& answered() const noexcept { return answered_; }
   /// That of reactor `index`.
   store::Store& store(std::size_t index) { return *guarded_[index]; }
+  std::optional<LostState> lost_state() const { return backend_->lost_state(); }
   /// Blocks, for about a second at most.
   Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const {
     return backend_->ReadKeys(query);
@@ -67,6 +70,10 @@ class DistantStore {
   std::vector<std::unique_ptr<store::guard::GuardedStore>> guarded_;
   std::unique_ptr<store::guard::Prober> prober_;
 };
+
+/// weir_store_lost_state_total of those that are watched.
+void CollectLostState(std::span<const std::unique_ptr<DistantStore>> stores,
+                      telemetry::TextWriter& out);
 
 /// Wraps a store that someone else owns, where an owned one is expected.
 ///

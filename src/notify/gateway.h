@@ -32,6 +32,9 @@ class Gateway {
   /// window now. Answers the row as stored.
   virtual void Configure(UserLimit limit, Done<UserLimit> done) = 0;
 
+  /// As Configure, but a window that is there goes on: it keeps its start and what it has counted.
+  virtual void Adjust(UserLimit limit, Done<UserLimit> done) = 0;
+
   /// Makes the user's limit unless there is one (CheckLimit must hold). True: it made one.
   virtual void Ensure(UserLimit limit, Done<bool> done) = 0;
 

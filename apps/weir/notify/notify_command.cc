@@ -19,6 +19,7 @@ struct Words {
   std::string recipient;
   std::int64_t limit = 0;
   std::string window = {};  ///< minutes, or with a unit
+  bool reset_count = false;
 };
 
 std::string ConfigPath(const Words& words) {
@@ -39,6 +40,7 @@ int RunConfig(const Words& words) {
     } else {
       json.Value(words.window);
     }
+    json.Field("keepCount", !words.reset_count);
   });
   if (!words.channel.empty()) return SendNotify(words.remote, "PUT", ConfigPath(words), body);
   return SendNotify(words.remote, "POST", "/api/config", body);
@@ -78,6 +80,9 @@ void AddConfigWord(Syntax word, int& exit_code) {
   Option window =
       set.AddOption("--window", config->window,
                     "Length of the window: minutes, or with a unit such as 2h, 1d, PT90M");
+  set.AddFlag("--reset-count", config->reset_count,
+              "Start a new window with a count of 0; without it, the window goes on")
+      .Needs(limit);
   limit.Needs(window);
   window.Needs(limit);
   const char* const about = "A cap for this channel only, in addition to the user's";

@@ -29,6 +29,7 @@ struct UserWords {
   std::string zone = "UTC";
   std::vector<std::string> opt_out;
   bool none = false;
+  bool reset_count = false;
 };
 using SharedUserWords = std::shared_ptr<UserWords>;
 
@@ -57,7 +58,8 @@ struct LineRequest {
 };
 
 /// Or what is wrong with the line.
-Result<LineRequest> ConfigOf(const Result<std::vector<std::string>>& cells, std::size_t bytes) {
+Result<LineRequest> ConfigOf(const Result<std::vector<std::string>>& cells, std::size_t bytes,
+                             bool reset_count) {
   const Error wrong{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
   if (!cells.ok()) return cells.error();
   if (bytes > kMaxLine) return wrong;
@@ -66,7 +68,7 @@ Result<LineRequest> ConfigOf(const Result<std::vector<std::string>>& cells, std:
   if (!limit) return Error{Code::kInvalidArgument, "rateLimit must be a whole number"};
   const auto minutes = ParseNumber<std::int64_t>((*cells)[2]);
   std::string body = JsonObject([&](JsonWriter& json) {
-    json.Field("userId", (*cells)[0]).Field("rateLimit", *limit);
+    json.Field("userId", (*cells)[0]).Field("rateLimit", *limit).Field("keepCount", !reset_count);
     if (minutes) {
       json.Field("timeWindow", *minutes);
     } else {
@@ -89,7 +91,7 @@ int Import(const UserWords& words, std::istream& in) {
     if (++number == 1) line = WithoutMark(line);
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty() || (number == 1 && (line == kHead || line == kHeadWithChannel))) continue;
-    Result<LineRequest> wanted = ConfigOf(csv.Split(line, number), line.size());
+    Result<LineRequest> wanted = ConfigOf(csv.Split(line, number), line.size(), words.reset_count);
     // Columns in another order would be read as caps of other users.
     if (number == 1 && !wanted.ok()) {
       return Fail(
@@ -167,10 +169,12 @@ void AddUserWords(Syntax notify, int& exit_code) {
       .AddOption("file", out->file, "File to write; - is standard output")
       .ShowDefault();
   auto in = std::make_shared<UserWords>();
-  UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow[,channel].", in,
-           RunImport, exit_code)
-      .AddOption("file", in->file, "File to read; - is standard input")
-      .ShowDefault();
+  Syntax import =
+      UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow[,channel].",
+               in, RunImport, exit_code);
+  import.AddOption("file", in->file, "File to read; - is standard input").ShowDefault();
+  import.AddFlag("--reset-count", in->reset_count,
+                 "Start new windows with a count of 0; without it, windows go on");
   auto wishes = std::make_shared<UserWords>();
   Syntax word = UserWord(notify, "preferences", "Show or set quiet hours and opt-outs of a user.",
                          wishes, RunPreferences, exit_code);

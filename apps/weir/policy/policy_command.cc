@@ -125,7 +125,7 @@ int RunRollback(const Words& words) {
 int RunUndo(const Words& words) {
   return Undo(words.remote, words.number, words.expires, [&](const ServiceReply& reply) -> int {
     if (words.remote.json) return kExitOk;
-    std::cout << "undone\n" << PrettyPolicy(reply.body);
+    std::cout << PrettyPolicy(reply.body);
     return kExitOk;
   });
 }

@@ -1,11 +1,13 @@
 #include "policy/policy_words.h"
 
+#include <iostream>
 #include <optional>
 
 #include "admin/policy_body.h"
 #include "admin/policy_store.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
+#include "console.h"
 #include "policy/duration.h"
 #include "remote/json_fields.h"
 
@@ -101,13 +103,49 @@ Result<std::string> EndValue(const std::string& expires) {
   return JsonText([&](JsonWriter& json) { json.Value(FormatInstant(*instant)); });
 }
 
+namespace {
+
+/// "change 3 (policy.update of policy:p)" of what the log has of it; "change 3" if that is gone.
+std::string UndoneText(const Remote& remote, std::int64_t change) {
+  std::string text = "change " + std::to_string(change);
+  const Result<ServiceReply> reply =
+      remote.Exchange("GET", "/admin/audit?limit=1&before=" + std::to_string(change + 1));
+  simdjson::dom::parser parser;
+  simdjson::dom::element entry;
+  if (!reply.ok() || !reply->ok() ||
+      parser.parse(reply->body)["changes"].at(0).get(entry) != simdjson::SUCCESS ||
+      NumberOf(entry, "id") != change) {
+    return text;
+  }
+  text += " (" + Shown(TextOf(entry, "action")) + " of " + Shown(TextOf(entry, "target")) + ")";
+  const std::int64_t again = NumberOf(entry, "undoes");
+  if (again == 0) return text;
+  return text + ", which had undone change " + std::to_string(again) + "; that one applies again";
+}
+
+std::string NextText(std::string_view next) {
+  if (next.empty()) return "no earlier change to undo\n";
+  return "to go further back, undo change " + Shown(next) + "\n";
+}
+
+}  // namespace
+
 int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
          const std::function<int(const ServiceReply&)>& show) {
   const Result<std::string> end = EndValue(expires);
   if (!end.ok()) return Fail(end.error());
   const std::string body =
       end->empty() ? "" : JsonObject([&](JsonWriter& json) { json.RawField("expiresAt", *end); });
-  return remote.Ask("POST", "/admin/audit/" + std::to_string(change) + "/undo", body, show);
+  const std::string undone = remote.json ? "" : UndoneText(remote, change);
+  return remote.Ask("POST", "/admin/audit/" + std::to_string(change) + "/undo", body,
+                    [&](const ServiceReply& reply) {
+                      if (!remote.json) {
+                        std::cout << "undone: " << undone
+                                  << (reply.status == 204 ? "; it no longer exists\n" : "\n")
+                                  << NextText(reply.Header("weir-next-undo"));
+                      }
+                      return show(reply);
+                    });
 }
 
 }  // namespace weir::app

@@ -33,8 +33,8 @@ std::string AppliesTo(simdjson::dom::element policy);
 /// given.
 Result<std::string> EndValue(const std::string& expires);
 
-/// Undoes a change of the audit log; `expires` is --expires. Returns the exit code: that of `show`
-/// if it was done.
+/// Undoes a change of the audit log, and says what that was and which would be the next; `expires`
+/// is --expires. Returns the exit code: that of `show` if it was done.
 int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
          const std::function<int(const ServiceReply&)>& show);
 

@@ -22,6 +22,8 @@ constexpr std::size_t kPage = 1000;
 struct Words {
   Remote remote;
   std::string name;
+  std::string action = {};
+  std::string except = {};
   int limit = 20;
   std::int64_t undo = 0;
   std::string expires = {};
@@ -123,7 +125,8 @@ int Run(const Words& words) {
         words.name.empty() ? std::min<std::size_t>(static_cast<std::size_t>(words.limit), kPage)
                            : kPage;
     const Result<ServiceReply> reply = words.remote.Exchange(
-        "GET", "/admin/audit?limit=" + std::to_string(page) + "&before=" + std::to_string(before));
+        "GET", "/admin/audit?limit=" + std::to_string(page) + "&before=" + std::to_string(before) +
+                   "&action=" + UrlEscaped(words.action) + "&except=" + UrlEscaped(words.except));
     if (!reply.ok()) return Fail(reply.error());
     if (!reply->ok()) return FailRefused(*reply);
     dom::element answer;
@@ -140,16 +143,16 @@ int Run(const Words& words) {
 }
 
 int RunUndo(const Words& words) {
-  return Undo(words.remote, words.undo, words.expires, [&](const ServiceReply& reply) -> int {
-    if (words.remote.json) return kExitOk;
-    std::cout << (reply.status == 204 ? "undone: deleted\n" : "undone\n");
-    return kExitOk;
-  });
+  return Undo(words.remote, words.undo, words.expires,
+              [](const ServiceReply&) -> int { return kExitOk; });
 }
 
 void Configure(Syntax word, int& exit_code) {
   auto words = std::make_shared<Words>();
   word.AddOption("name", words->name, "Only changes of this policy, bare key or bucket");
+  word.AddOption("--action", words->action,
+                 "Only these actions, such as policy (all of them) or policy.update,key.reset");
+  word.AddOption("--except", words->except, "None of these, such as slot.claim,notify.send");
   word.AddOption("--limit", words->limit, "Maximum number of results")
       .Between(1, kMostEntries)
       .ShowDefault();
@@ -161,7 +164,8 @@ void Configure(Syntax word, int& exit_code) {
       .Needs(undo);
   word.Footer(
       "Latest first. --undo restores a policy, slot config or user limit as it was before;\n"
-      "a policy that has expired since needs --expires.");
+      "a policy that has expired since needs --expires. To go further back, undo the change\n"
+      "before it; to undo an undo makes its change again.");
   word.OnRun([words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
 }
 

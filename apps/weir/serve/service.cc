@@ -65,7 +65,7 @@ Service::~Service() {
   if (slots_) slots_->Close();
   if (claim_audit_) claim_audit_->Close();
   slot_store_.reset();
-  if (audit_tally_) audit_tally_->Flush();
+  if (audit_tally_) audit_tally_->FlushAll();
   if (database_) database_->Close();
   if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();

@@ -144,7 +144,7 @@ void Service::GuardRoutes(http::Router& router) {
   });
 }
 
-/// Many a second: one entry a second for each caller.
+/// Many a second: one entry a minute for each caller.
 void Service::AuditClaim(const http::Request& request, const std::string& config,
                          std::size_t count) {
   audit_tally_->Note(admin::WhoAsks(request), "slot.claim", config, count);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "admin/file_changes.h"
+#include "admin/sqlite/implied_domain.h"
 #include "library/store_routes.h"
 #include "policy/envoy_config.h"
 #include "policy/policy_file.h"
@@ -18,15 +19,22 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// A change may move requests that name no domain to another one, and away from their limits.
-std::function<void(const policy::PolicySet&)> WarnOfAnotherDomain() {
-  return [limited = std::string()](const policy::PolicySet& next) mutable {
+/// A change may move requests that name no domain to another one, and away from their limits; also
+/// one that was made while the service was down, which is why `limited`, the domain that they
+/// belonged to when it last ran, is kept in the database.
+std::function<void(const policy::PolicySet&)> WarnOfAnotherDomain(sqlite::Database& database,
+                                                                  std::string limited) {
+  return [&database, limited = std::move(limited),
+          starting = true](const policy::PolicySet& next) mutable {
     const std::string& now = next.implied_domain();
+    // At the start, policies of others may still be on their way.
+    if (std::exchange(starting, false) && !next.HasDomain(now)) return;
     if (!limited.empty() && limited != now) {
       Log(Level::kWarn, "requests that name no domain belong to another one now",
           {{"before", std::string_view(limited)}, {"now", std::string_view(now)}});
     }
-    limited = next.HasDomain(now) ? now : "";
+    const std::string after = next.HasDomain(now) ? now : "";
+    if (std::exchange(limited, after) != after) policy::sqlite::WriteImpliedDomain(database, after);
   };
 }
 
@@ -45,12 +53,14 @@ Status Service::OpenPolicies() {
   if (!problems.empty()) {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
   }
+  auto domain = policy::sqlite::ReadImpliedDomain(*database_);
+  if (!domain) return domain.error();
   auto store = OpenPolicyStore(config_, *database_, *catalog_);
   if (!store) return store.error();
   policy_store_ = std::move(*store);
   if (Status status = OpenManagedPolicies(); !status.ok()) return status;
   WarnOfMisfits();
-  catalog_->BeforePublishing(WarnOfAnotherDomain());
+  catalog_->BeforePublishing(WarnOfAnotherDomain(*database_, std::move(*domain)));
   if (config_.policies.empty()) return {};
   NoteEnvoyCharge();
   policy::FileWatcher::Options options;

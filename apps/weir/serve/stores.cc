@@ -222,6 +222,9 @@ std::optional<admin::StoreHealth> Stores::health() const {
     all.up = all.up && health.up;
     all.channel_up = all.channel_up && health.channel_up;
     worst = std::max(worst, health.breaker);
+    const library::LostState lost = distant->lost_state().value_or(library::LostState());
+    all.times_lost += lost.times;
+    all.lost_at = std::max(all.lost_at, lost.at);
     // That of a store that is down says more than that of one which is back.
     if (health.last_error.empty() || (health.up && !all.last_error.empty())) continue;
     all.last_error = (distant->name().empty() ? "" : distant->name() + ": ") + health.last_error;
@@ -238,6 +241,7 @@ void Stores::Collect(telemetry::TextWriter& out) const {
   std::vector<store::guard::NamedGuard> guards;
   for (const auto& distant : distant_) guards.push_back({distant->name(), &distant->guard()});
   if (!guards.empty()) store::guard::CollectGuards(guards, out);
+  library::CollectLostState(distant_, out);
   if (leases_) leases_->Collect(out);
   if (!routes_.empty()) routing_.Collect(out);
   if (engine_) admin::CollectKeys(engine_->size(), engine_->stats(), out);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "admin/audit_query.h"
 #include "admin/policy_edit.h"
 #include "admin/redis/policy_store.h"
 #include "admin/redis/records.h"
@@ -51,11 +52,8 @@ Error NotKnown(const Error& why) {
 }
 
 std::int64_t NumberIn(const Reply& reply) {
-  std::int64_t number = reply.integer;
-  if (reply.kind == Reply::Kind::kText) {
-    return ParseNumber<std::int64_t>(reply.text).value_or(number);
-  }
-  return number;
+  if (reply.kind != Reply::Kind::kText) return reply.integer;
+  return ParseNumber<std::int64_t>(reply.text).value_or(reply.integer);
 }
 
 /// [id, record, …]
@@ -96,9 +94,7 @@ class RedisLedger final : public shared::Ledger {
   Result<Made> Make(const PolicyEdit& edit, const Catalog& catalog) override;
   Result<std::vector<PolicyChange>> ReadHistory(const std::string& key, std::size_t limit) override;
   Result<std::int64_t> AppendEntry(const AuditEntry& entry) override;
-  Result<std::vector<AuditEntry>> ReadEntries(std::int64_t before, std::size_t limit) override {
-    return List(kIds, before, limit);
-  }
+  Result<std::vector<AuditEntry>> ReadEntries(const AuditQuery& query) override;
   Result<AuditEntry> ReadEntry(std::int64_t id) override;
   Result<std::size_t> Trim(std::size_t keep, Nanos since, std::size_t most) override;
   bool forgets() const noexcept override { return true; }
@@ -234,6 +230,12 @@ Result<std::vector<AuditEntry>> RedisLedger::List(std::string_view ids, std::int
                                       Command{}.Add(before).Add(static_cast<std::int64_t>(limit)));
   if (!reply.ok()) return reply.error();
   return EntriesIn(*reply);
+}
+
+Result<std::vector<AuditEntry>> RedisLedger::ReadEntries(const AuditQuery& query) {
+  std::string ids(kIds);
+  if (!query.target.empty()) ids = TargetKey(StorableUtf8(query.target, kMaxTargetBytes));
+  return SelectActions(query, [&](auto before, auto limit) { return List(ids, before, limit); });
 }
 
 Result<std::vector<PolicyChange>> RedisLedger::ReadHistory(const std::string& key,

@@ -55,8 +55,8 @@ class Ledger {
                                                         std::size_t limit) = 0;
   /// Answers the entry's id.
   virtual Result<std::int64_t> AppendEntry(const AuditEntry& entry) = 0;
-  /// Entries older than `before` (0: all), latest first.
-  virtual Result<std::vector<AuditEntry>> ReadEntries(std::int64_t before, std::size_t limit) = 0;
+  /// Latest first.
+  virtual Result<std::vector<AuditEntry>> ReadEntries(const AuditQuery& query) = 0;
   /// kNotFound if there is none.
   virtual Result<AuditEntry> ReadEntry(std::int64_t id) = 0;
   /// As AuditLog::Trim.

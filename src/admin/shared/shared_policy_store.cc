@@ -154,11 +154,11 @@ void SharedPolicyStore::History(std::string key, std::size_t limit, HistoryDone 
       std::move(done));
 }
 
-void SharedPolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
+void SharedPolicyStore::ListEntries(AuditQuery query, Listed done) {
   // One more than a page tells whether there is a next one.
-  limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
+  query.limit = std::clamp<std::size_t>(query.limit, 1, kMaxPage + 1);
   Submit<std::vector<AuditEntry>>(
-      [this, before, limit] { return ledger_->ReadEntries(before, limit); }, std::move(done));
+      [this, query = std::move(query)] { return ledger_->ReadEntries(query); }, std::move(done));
 }
 
 void SharedPolicyStore::FindEntry(std::int64_t id, Found done) {

@@ -67,7 +67,7 @@ class SharedPolicyStore final : public StoreInForce {
 
   void Change(PolicyEdit edit, Done done) override;
   void History(std::string key, std::size_t limit, HistoryDone done) override;
-  void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
+  void ListEntries(AuditQuery query, Listed done) override;
   void FindEntry(std::int64_t id, Found done) override;
   void Append(AuditEntry entry, Appended done) override;
   void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) override;

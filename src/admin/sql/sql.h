@@ -18,8 +18,7 @@ extern const char* const kDeleteMatches;
 
 // audit.sql
 extern const char* const kInsertEntry;
-extern const char* const kReadEntries;
-extern const char* const kReadEntriesBefore;
+extern const char* const kSelectEntries;
 extern const char* const kReadEntry;
 extern const char* const kReadHistory;
 extern const char* const kReadHistoryOf;

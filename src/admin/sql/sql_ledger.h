@@ -32,8 +32,8 @@ class SqlLedger final : public shared::Ledger {
   Result<std::int64_t> AppendEntry(const AuditEntry& entry) override {
     return sql::AppendEntry(*session_, entry);
   }
-  Result<std::vector<AuditEntry>> ReadEntries(std::int64_t before, std::size_t limit) override {
-    return sql::ReadEntries(*session_, before, limit);
+  Result<std::vector<AuditEntry>> ReadEntries(const AuditQuery& query) override {
+    return sql::ReadEntries(*session_, query);
   }
   Result<AuditEntry> ReadEntry(std::int64_t id) override { return sql::ReadEntry(*session_, id); }
   Result<std::size_t> Trim(std::size_t keep, Nanos since, std::size_t most) override {

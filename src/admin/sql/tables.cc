@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "admin/audit_query.h"
 #include "admin/policy_row.h"
 #include "admin/sql/sql.h"
 #include "admin/sql/statements.h"
@@ -187,11 +188,15 @@ Result<std::int64_t> AppendEntry(Session& session, const AuditEntry& entry) {
   });
 }
 
-Result<std::vector<AuditEntry>> ReadEntries(Session& session, std::int64_t before,
-                                            std::size_t limit) {
-  const auto most = static_cast<std::int64_t>(limit);
-  return TakeEntries(before == 0 ? Run(session, kReadEntries, most)
-                                 : Run(session, kReadEntriesBefore, before, most));
+Result<std::vector<AuditEntry>> ReadEntries(Session& session, AuditQuery query) {
+  query.target = StorableUtf8(query.target, kMaxTargetBytes);
+  const AuditCondition condition = ConditionOf(query);
+  std::vector<Value> values;
+  values.reserve(condition.values.size());
+  for (const auto& value : condition.values) {
+    values.push_back(std::visit([](const auto& given) { return Value(given); }, value));
+  }
+  return TakeEntries(session.Run(std::string(kSelectEntries) + ' ' + condition.text, values));
 }
 
 Result<AuditEntry> ReadEntry(Session& session, std::int64_t id) {

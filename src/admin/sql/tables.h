@@ -38,8 +38,7 @@ Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::strin
 /// In one transaction; answers the entry's id.
 Result<std::int64_t> AppendEntry(Session& session, const AuditEntry& entry);
 /// Entries older than `before` (0: all), latest first.
-Result<std::vector<AuditEntry>> ReadEntries(Session& session, std::int64_t before,
-                                            std::size_t limit);
+Result<std::vector<AuditEntry>> ReadEntries(Session& session, AuditQuery query);
 /// kNotFound if there is none.
 Result<AuditEntry> ReadEntry(Session& session, std::int64_t id);
 

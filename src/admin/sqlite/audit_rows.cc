@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "admin/audit_query.h"
 #include "admin/sqlite/sql.h"
 
 namespace weir::policy::sqlite {
@@ -22,11 +23,17 @@ AuditEntry FromRow(const Statement& row) {
           row.Int(7)};
 }
 
-Result<std::vector<AuditEntry>> Select(Connection& connection, const char* condition,
-                                       std::int64_t id, std::size_t limit) {
-  return connection.ReadAll(
-      std::string(kSelectEntries) + ' ' + condition + " ORDER BY id DESC LIMIT ?2", FromRow, id,
-      limit);
+Result<std::vector<AuditEntry>> Select(Connection& connection, const AuditCondition& condition) {
+  Result<Statement> query = connection.Prepare(std::string(kSelectEntries) + ' ' + condition.text);
+  if (!query.ok()) return query.error();
+  int index = 0;
+  for (const auto& value : condition.values) {
+    std::visit([&](const auto& given) { query->Bind(++index, given); }, value);
+  }
+  std::vector<AuditEntry> entries;
+  Status done = query->ForEach([&](const Statement& row) { entries.push_back(FromRow(row)); });
+  if (!done.ok()) return done.error();
+  return entries;
 }
 
 }  // namespace
@@ -41,13 +48,12 @@ Status InsertEntry(Connection& connection, AuditEntry& entry) {
   return {};
 }
 
-Result<std::vector<AuditEntry>> ReadEntries(Connection& connection, std::int64_t before,
-                                            std::size_t limit) {
-  return Select(connection, before == 0 ? "id > ?1" : "id < ?1", before, limit);
+Result<std::vector<AuditEntry>> ReadEntries(Connection& connection, const AuditQuery& query) {
+  return Select(connection, ConditionOf(query));
 }
 
 Result<AuditEntry> ReadEntry(Connection& connection, std::int64_t id) {
-  Result<std::vector<AuditEntry>> found = Select(connection, "id = ?1", id, 1);
+  Result<std::vector<AuditEntry>> found = Select(connection, {"id = ?", {id}});
   if (!found.ok()) return found.error();
   if (found->empty()) return Error{Code::kNotFound, "no change with id " + std::to_string(id)};
   return std::move(found->front());

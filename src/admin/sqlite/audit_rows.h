@@ -14,9 +14,9 @@ std::span<const char* const> AuditSteps();
 
 /// Sets entry.id.
 Status InsertEntry(weir::sqlite::Connection& connection, AuditEntry& entry);
-/// Up to `limit` entries older than `before` (0: all), latest first.
+/// Latest first.
 Result<std::vector<AuditEntry>> ReadEntries(weir::sqlite::Connection& connection,
-                                            std::int64_t before, std::size_t limit);
+                                            const AuditQuery& query);
 /// kNotFound if there is none.
 Result<AuditEntry> ReadEntry(weir::sqlite::Connection& connection, std::int64_t id);
 /// See AuditLog::Trim.

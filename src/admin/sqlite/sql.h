@@ -29,10 +29,15 @@ extern const char* const kFindSource;
 extern const char* const kForgetAll;
 extern const char* const kInsertSource;
 
+// implied_domain.sql
+extern const char* const kReadImpliedDomain;
+extern const char* const kWriteImpliedDomain;
+
 // Steps of the tables.
 extern const char* const kPolicies1;
 extern const char* const kPolicies2;
 extern const char* const kAudit1;
 extern const char* const kSource1;
+extern const char* const kImpliedDomain1;
 
 }  // namespace weir::policy::sqlite

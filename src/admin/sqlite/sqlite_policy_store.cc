@@ -144,10 +144,10 @@ void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone 
   ReadFor(database_, std::move(done), ReadVersions, std::move(key), limit);
 }
 
-void SqlitePolicyStore::ListEntries(std::int64_t before, std::size_t limit, Listed done) {
+void SqlitePolicyStore::ListEntries(AuditQuery query, Listed done) {
   // One more than a page tells whether there is a next one.
-  limit = std::clamp<std::size_t>(limit, 1, kMaxPage + 1);
-  ReadFor(database_, std::move(done), ReadEntries, before, limit);
+  query.limit = std::clamp<std::size_t>(query.limit, 1, kMaxPage + 1);
+  ReadFor(database_, std::move(done), ReadEntries, std::move(query));
 }
 
 void SqlitePolicyStore::FindEntry(std::int64_t id, Found done) {

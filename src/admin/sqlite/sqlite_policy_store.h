@@ -31,7 +31,7 @@ class SqlitePolicyStore final : public StoreInForce {
   void Change(PolicyEdit edit, Done done) override;
   /// Reads the disk before it returns, as all that follow.
   void History(std::string key, std::size_t limit, HistoryDone done) override;
-  void ListEntries(std::int64_t before, std::size_t limit, Listed done) override;
+  void ListEntries(AuditQuery query, Listed done) override;
   void FindEntry(std::int64_t id, Found done) override;
   void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) override;
   void Append(AuditEntry entry, Appended done) override;

@@ -39,14 +39,20 @@ std::string KeyOfName(const std::string& name) {
 
 }  // namespace
 
-void ChannelApi::Put(const http::Request& request, Reply reply) {
-  Result<UserLimit> limit =
-      ParseChannelLimit(request.body, request.params.at(0), request.params.at(1));
+void SaveLimit(Gateway& gateway, Result<UserLimit> limit, std::string_view body, Reply reply) {
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
-  gateway_.Configure(std::move(*limit), [reply = std::move(reply)](const Result<UserLimit>& saved) {
+  const Result<bool> keep = ParseKeepCount(body);
+  if (!keep.ok()) return reply(ErrorResponse(keep.error()));
+  auto save = *keep ? &Gateway::Adjust : &Gateway::Configure;
+  (gateway.*save)(std::move(*limit), [reply = std::move(reply)](const Result<UserLimit>& saved) {
     if (!saved.ok()) return reply(ErrorResponse(saved.error()));
     reply(Response::Json(LimitBody(*saved)));
   });
+}
+
+void ChannelApi::Put(const http::Request& request, Reply reply) {
+  SaveLimit(gateway_, ParseChannelLimit(request.body, request.params.at(0), request.params.at(1)),
+            request.body, std::move(reply));
 }
 
 void ChannelApi::Get(const http::Request& request, Reply reply) {
@@ -102,7 +108,7 @@ admin::Undoable ChannelApi::limits() {
             Result<UserLimit> limit =
                 ParseChannelLimit(*wanted, std::string(row.user_id), std::string(row.channel));
             if (!limit.ok()) return done(limit.error());
-            gateway->Configure(std::move(*limit), told);
+            gateway->Adjust(std::move(*limit), told);
           }};
 }
 

@@ -8,6 +8,9 @@
 
 namespace weir::notify {
 
+/// Stores the limit that `body` was read as, and answers it as stored.
+void SaveLimit(Gateway& gateway, Result<UserLimit> limit, std::string_view body, http::Reply reply);
+
 /// The HTTP API for limits of one channel of a user, in addition to the user's own:
 /// /api/config/{userId}/channels/{channel}. See docs/reference/notify-api.md.
 ///

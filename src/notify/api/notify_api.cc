@@ -109,12 +109,7 @@ struct NotifyApi::Parts {
 };
 
 void NotifyApi::Parts::Configure(const Request& request, Reply reply) {
-  Result<notify::UserLimit> limit = ParseLimit(request.body);
-  if (!limit.ok()) return reply(ErrorResponse(limit.error()));
-  gateway.Configure(std::move(*limit), [reply = std::move(reply)](Result<notify::UserLimit> saved) {
-    if (!saved.ok()) return reply(ErrorResponse(saved.error()));
-    reply(Response::Json(LimitBody(*saved)));
-  });
+  SaveLimit(gateway, ParseLimit(request.body), request.body, std::move(reply));
 }
 
 void NotifyApi::Parts::Send(const Request& request, Reply reply) {
@@ -281,7 +276,7 @@ admin::Undoable NotifyApi::limits() {
             if (!wanted) return gateway->Remove(std::move(user), told);
             Result<notify::UserLimit> limit = ParseLimit(*wanted);
             if (!limit.ok()) return done(limit.error());
-            gateway->Configure(std::move(*limit), told);
+            gateway->Adjust(std::move(*limit), told);
           },
   };
 }

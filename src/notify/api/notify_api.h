@@ -55,7 +55,8 @@ class NotifyApi {
   /// Limits of single channels of users, which have paths of their own.
   ChannelApi& channels();
 
-  /// Users' limits, of kind "notify". A limit that comes back starts with a count of 0.
+  /// Users' limits, of kind "notify". To undo a change keeps the count of the window; a limit
+  /// that was removed comes back with a count of 0.
   admin::Undoable limits();
 
   /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, and, if the sender

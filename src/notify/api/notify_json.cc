@@ -138,6 +138,15 @@ Result<notify::UserLimit> ParseChannelLimit(std::string_view body, const std::st
   return limit;
 }
 
+Result<bool> ParseKeepCount(std::string_view body) {
+  Result<Fields> fields = Fields::Parse(body);
+  if (!fields.ok()) return fields.error();
+  const std::optional<dom::element> field = fields->Find("keepCount", "keep_count");
+  bool keep = false;
+  if (field && field->get(keep) != simdjson::SUCCESS) return Invalid("keepCount must be a boolean");
+  return keep;
+}
+
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key) {
   // Without its recipient or its key, a message goes elsewhere, or twice.
   constexpr std::array<std::string_view, 7> kKnown = {

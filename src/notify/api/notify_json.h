@@ -19,6 +19,9 @@ Result<notify::UserLimit> ParseLimit(std::string_view body);
 Result<notify::UserLimit> ParseChannelLimit(std::string_view body, const std::string& user_id,
                                             const std::string& channel);
 
+/// "keepCount" of a valid body, also keep_count: the window goes on with what it has counted.
+Result<bool> ParseKeepCount(std::string_view body);
+
 /// {"userId","message"[,"channel"][,"recipient"][,"idempotencyKey"]}; also user_id,
 /// idempotency_key. `key`, the header's, goes before the field's if it is not empty. The result
 /// holds CheckSend.

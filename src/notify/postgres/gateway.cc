@@ -58,6 +58,11 @@ void PostgresGateway::Configure(UserLimit limit, Gateway::Done<UserLimit> done) 
                  std::move(done), [](const Rows& rows) { return ReadLimit(rows, 0); });
 }
 
+void PostgresGateway::Adjust(UserLimit limit, Gateway::Done<UserLimit> done) {
+  worker_->Query(&Worker::RunLocking, kAdjustRow, LimitParams(limit, worker_->clock()),
+                 std::move(done), [](const Rows& rows) { return ReadLimit(rows, 0); });
+}
+
 void PostgresGateway::Ensure(UserLimit limit, Gateway::Done<bool> done) {
   worker_->Query(&Worker::RunLocking, kEnsureRow, LimitParams(limit, worker_->clock()),
                  std::move(done), [](const Rows& rows) { return rows.affected() > 0; });

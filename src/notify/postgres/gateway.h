@@ -39,6 +39,7 @@ class PostgresGateway final : public Gateway, public LimitStore {
   ~PostgresGateway() override;
 
   void Configure(UserLimit limit, Gateway::Done<UserLimit> done) override;
+  void Adjust(UserLimit limit, Gateway::Done<UserLimit> done) override;
   void Ensure(UserLimit limit, Gateway::Done<bool> done) override;
   void Remove(std::string user_id, Gateway::Done<bool> done) override;
   void Send(SendRequest request, Gateway::Done<SendAnswer> done) override;

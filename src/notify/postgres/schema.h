@@ -19,6 +19,7 @@ extern const char* const kWriteRows;
 extern const char* const kAddCounts;
 extern const char* const kRefreshRows;
 extern const char* const kPutRow;
+extern const char* const kAdjustRow;
 extern const char* const kEnsureRow;
 extern const char* const kRemoveRow;
 extern const char* const kBounds;

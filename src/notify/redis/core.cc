@@ -203,13 +203,34 @@ void RedisGateway::Core::Synced(const Status& status) {
   StartLoads();
 }
 
-void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
-  const std::string user(SplitRowName(limit.user_id).user_id);
-  fallback_.Configure(std::move(limit), [weak = weak_from_this(), user,
-                                         done = std::move(done)](Result<UserLimit> saved) {
+Gateway::Done<UserLimit> RedisGateway::Core::ThenForget(const UserLimit& limit,
+                                                        Done<UserLimit> done) {
+  std::string user(SplitRowName(limit.user_id).user_id);
+  return [weak = weak_from_this(), user = std::move(user),
+          done = std::move(done)](Result<UserLimit> saved) {
     const auto self = weak.lock();
     if (!self || !saved.ok()) return done(std::move(saved));
     self->Forget(user, [done, saved = std::move(saved)] { done(saved); });
+  };
+}
+
+void RedisGateway::Core::Configure(UserLimit limit, Done<UserLimit> done) {
+  auto saved = ThenForget(limit, std::move(done));
+  fallback_.Configure(std::move(limit), std::move(saved));
+}
+
+void RedisGateway::Core::Adjust(UserLimit limit, Done<UserLimit> done) {
+  std::string user_id = limit.user_id;
+  Find(std::move(user_id), [weak = weak_from_this(), limit = std::move(limit),
+                            done = std::move(done)](Result<std::optional<UserLimit>> row) mutable {
+    if (!row.ok()) return done(row.error());
+    const bool same = row->has_value() && (*row)->rate_limit == limit.rate_limit &&
+                      (*row)->time_window == limit.time_window;
+    if (same) return done(std::move(**row));
+    const auto self = weak.lock();
+    if (!self) return done(Error{Code::kUnavailable, "the gateway is closed"});
+    auto saved = self->ThenForget(limit, std::move(done));
+    self->fallback_.Adjust(std::move(limit), std::move(saved));
   });
 }
 

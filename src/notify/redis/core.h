@@ -35,6 +35,8 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
 
   void Send(SendRequest request, Done<SendAnswer> done);
   void Configure(UserLimit limit, Done<UserLimit> done);
+  /// Numbers that are in force already leave the hash alone: it may be ahead of the table.
+  void Adjust(UserLimit limit, Done<UserLimit> done);
   /// A user without a row has no hash either, so Redis need not change.
   void Ensure(UserLimit limit, Done<bool> done) {
     fallback_.Ensure(std::move(limit), std::move(done));
@@ -71,6 +73,8 @@ class RedisGateway::Core : public std::enable_shared_from_this<Core> {
   };
 
   // core.cc
+  /// Called with the row as it was saved, and calls `done` when Redis has forgotten the user.
+  Done<UserLimit> ThenForget(const UserLimit& limit, Done<UserLimit> done);
   /// Lets Redis forget a user whose row has changed, now or before it decides again. Any thread.
   void Forget(const std::string& user, std::function<void()> done);
   void GoDown(const Error& why);

@@ -33,6 +33,10 @@ void RedisGateway::Configure(UserLimit limit, Done<UserLimit> done) {
   core_->Configure(std::move(limit), std::move(done));
 }
 
+void RedisGateway::Adjust(UserLimit limit, Done<UserLimit> done) {
+  core_->Adjust(std::move(limit), std::move(done));
+}
+
 void RedisGateway::Ensure(UserLimit limit, Done<bool> done) {
   core_->Ensure(std::move(limit), std::move(done));
 }

@@ -22,7 +22,7 @@ using weir::sqlite::WriteFor;
 
 constexpr Micros kSweepInterval = kMicrosPerMinute;
 
-/// `how`: kPutLimit or kEnsureLimit.
+/// `how`: kPutLimit, kAdjustLimit or kEnsureLimit.
 Status PutLimit(Connection& connection, const char* how, const UserLimit& limit) {
   return connection.Run(how, limit.user_id, limit.rate_limit, limit.time_window,
                         limit.last_refresh_time);
@@ -75,6 +75,19 @@ void SqliteGateway::Configure(UserLimit limit, Done<UserLimit> done) {
         stored.last_refresh_time = NowMicros(clock_);
         if (Status s = PutLimit(connection, kPutLimit, stored); !s.ok()) return s.error();
         return stored;
+      },
+      std::move(limit));
+}
+
+void SqliteGateway::Adjust(UserLimit limit, Done<UserLimit> done) {
+  WriteFor<UserLimit>(
+      database_, OrAway(std::move(done)),
+      [this](Connection& connection, UserLimit wanted) -> Result<UserLimit> {
+        wanted.last_refresh_time = NowMicros(clock_);
+        if (Status s = PutLimit(connection, kAdjustLimit, wanted); !s.ok()) return s.error();
+        Result<std::optional<UserLimit>> stored = ReadLimit(connection, wanted.user_id);
+        if (!stored.ok()) return stored.error();
+        return stored->value_or(wanted);
       },
       std::move(limit));
 }

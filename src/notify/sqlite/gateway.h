@@ -38,6 +38,7 @@ class SqliteGateway final : public Gateway {
   void Close();
 
   void Configure(UserLimit limit, Done<UserLimit> done) override;
+  void Adjust(UserLimit limit, Done<UserLimit> done) override;
   void Ensure(UserLimit limit, Done<bool> done) override;
   void Remove(std::string user_id, Done<bool> done) override;
   void Send(SendRequest request, Done<SendAnswer> done) override;

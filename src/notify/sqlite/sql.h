@@ -18,6 +18,7 @@ extern const char* const kRemoveLimit;
 extern const char* const kSweepKeys;
 extern const char* const kSweepMessages;
 extern const char* const kPutLimit;
+extern const char* const kAdjustLimit;
 extern const char* const kEnsureLimit;
 
 // ledger.sql

@@ -121,6 +121,58 @@ TEST_P(PolicyChangesTest, OnlyTheLatestChangeOfATargetIsUndone) {
   EXPECT_EQ(InForce(), 1);
 }
 
+TEST_P(PolicyChangesTest, UndoGoesFurtherBackStepByStep) {
+  ASSERT_TRUE(Create(Sample(1)).ok());  // 1
+  ASSERT_TRUE(Update(Sample(2)).ok());  // 2
+  ASSERT_TRUE(Update(Sample(3)).ok());  // 3
+  ASSERT_TRUE(Undo(3).ok());            // 4
+  EXPECT_EQ(InForce(), 2);
+  EXPECT_THAT(Undo(1).error().message, HasSubstr("change 2 came later; undo that first"));
+  EXPECT_THAT(Undo(3).error().message, HasSubstr("change 3 was already undone by change 4"));
+  ASSERT_TRUE(Undo(2).ok());  // 5: the undo of 3 is not in its way
+  EXPECT_EQ(InForce(), 1);
+  ASSERT_TRUE(Undo(5).ok());  // 6: makes 2 again
+  EXPECT_EQ(InForce(), 2);
+  ASSERT_TRUE(Undo(2).ok());  // 7
+  ASSERT_TRUE(Undo(1).ok());  // 8
+  EXPECT_EQ(InForce(), kDefault);
+  EXPECT_EQ(Undo(2).error().code, Code::kFailedPrecondition);
+  ASSERT_TRUE(Create(Sample(4)).ok());  // 9
+  EXPECT_THAT(Undo(1).error().message, HasSubstr("change 9 came later"));
+}
+
+TEST_P(PolicyChangesTest, TheAuditLogIsFilteredByActionAndTargetPageByPage) {
+  ASSERT_TRUE(Create(Sample(1)).ok());  // entry 1
+  for (int i = 0; i < 3; ++i) {         // 2 to 7
+    node_->Append({.who = "d", .action = "slot.claim", .target = "payout"});
+    node_->Append({.who = "k", .action = "notify.send"});
+  }
+  ASSERT_TRUE(Update(Sample(2)).ok());                                              // 8
+  node_->Append({.who = "k", .action = "key.reset", .target = "key:a"});            // 9
+  node_->Append({.who = "f", .action = "policy.file", .target = "file:api/b"});     // 10
+  node_->Append({.who = "k", .action = "policyholder.new", .target = "holder:a"});  // 11
+  const auto ids = [&](const policy::AuditQuery& query) {
+    std::vector<std::int64_t> found;
+    const auto page = PolicyNode::Await<std::vector<AuditEntry>>(
+        [&](auto done) { node_->store().ListEntries(query, done); });
+    EXPECT_TRUE(page.ok());
+    for (const AuditEntry& entry : *page) found.push_back(entry.id);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(ids({.actions = {"policy"}}), ElementsAre(10, 8, 1));
+  EXPECT_THAT(ids({.limit = 2, .actions = {"policy"}}), ElementsAre(10, 8));
+  EXPECT_THAT(ids({.before = 8, .limit = 2, .actions = {"policy"}}), ElementsAre(1));
+  EXPECT_THAT(ids({.actions = {"policy.update", "key"}}), ElementsAre(9, 8));
+  EXPECT_THAT(ids({.except = {"slot.claim", "notify.send", "policyholder"}}),
+              ElementsAre(10, 9, 8, 1));
+  EXPECT_THAT(ids({.actions = {"policy"}, .except = {"policy.file"}}), ElementsAre(8, 1));
+  EXPECT_THAT(ids({.target = "policy:user-1"}), ElementsAre(8, 1));
+  EXPECT_THAT(ids({.before = 8, .target = "policy:user-1"}), ElementsAre(1));
+  EXPECT_THAT(ids({.target = "payout", .actions = {"policy"}}), ElementsAre());
+  EXPECT_THAT(ids({.actions = {"nothing"}}), ElementsAre());
+}
+
 TEST_P(PolicyChangesTest, RollBackMakesItWhatItWasAlsoAfterADeletion) {
   ASSERT_TRUE(Create(Sample(1)).ok());  // version 1
   ASSERT_TRUE(Update(Sample(2)).ok());  // version 2

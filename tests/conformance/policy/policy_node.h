@@ -162,7 +162,8 @@ class PolicyNode {
     return Await<std::vector<PolicyChange>>([&](auto done) { store_->History(key, limit, done); });
   }
   std::vector<AuditEntry> Log() {
-    return *Await<std::vector<AuditEntry>>([&](auto done) { store_->ListEntries(0, 100, done); });
+    return *Await<std::vector<AuditEntry>>(
+        [&](auto done) { store_->ListEntries({.limit = 100}, done); });
   }
   std::size_t Trim(std::size_t keep, Nanos since, std::size_t most) {
     return *Await<std::size_t>([&](auto done) { store_->Trim(keep, since, most, done); });

@@ -283,7 +283,7 @@ TEST_P(PolicyStoreTest, TheAuditLogIsReadInPagesAndByNumber) {
   EXPECT_EQ(*appended, 2);
   ASSERT_TRUE(node_->Update(Sample("a", 2)).ok());  // entry 3
   const auto page = PolicyNode::Await<std::vector<AuditEntry>>(
-      [&](auto done) { node_->store().ListEntries(3, 1, done); });
+      [&](auto done) { node_->store().ListEntries({.before = 3, .limit = 1}, done); });
   ASSERT_TRUE(page.ok());
   ASSERT_THAT(*page, SizeIs(1));
   EXPECT_EQ(page->front().id, 2);

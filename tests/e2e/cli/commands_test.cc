@@ -406,10 +406,16 @@ TEST_F(Cli, ChangesOfAnyKindAreListedAndUndone) {
   ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "5", "--window", "60"}).exit_code, kOk);
   EXPECT_THAT(Weir({"audit", "u1"}).output, HasSubstr("notify.config  notify:u1  rateLimit 3 → 5"));
   EXPECT_EQ(Weir({"audit", "--undo", "1"}).exit_code, kRefused);  // not the latest
-  EXPECT_EQ(Weir({"audit", "--undo", "2"}).output, "undone\n");
+  EXPECT_EQ(Weir({"audit", "--undo", "2"}).output,
+            "undone: change 2 (notify.config of notify:u1)\nto go further back, undo change 1\n");
   EXPECT_THAT(Weir({"notify", "config", "u1"}).output, ContainsRegex("rateLimit +3\n"));
   EXPECT_EQ(Weir({"notify", "config", "u2", "--limit", "3", "--window", "60"}).exit_code, kOk);
-  EXPECT_EQ(Weir({"audit", "--undo", "4"}).output, "undone: deleted\n");
+  EXPECT_EQ(Weir({"audit", "--undo", "4"}).output,
+            "undone: change 4 (notify.config of notify:u2); it no longer exists\n"
+            "no earlier change to undo\n");
+  EXPECT_EQ(Weir({"audit", "--undo", "3"}).output,
+            "undone: change 3 (notify.undo of notify:u1), which had undone change 2; that one "
+            "applies again\nto go further back, undo change 2\n");
   EXPECT_EQ(Weir({"audit", "--undo", "99"}).exit_code, kRefused);
   EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}, "wrong").exit_code,
             kRefused);

@@ -98,7 +98,8 @@ TEST_F(Messages, AnUndoSaysWhichChangeCameLaterAndWhichOptionIsMissing) {
   ASSERT_TRUE(WaitUntil([&] { return Weir({"policy", "get", "q"}).exit_code != kOk; }));
   EXPECT_THAT(Weir({"audit", "--undo", "4"}).error_output,
               EndsWith("; give --expires with a new time, or --expires never\n"));
-  EXPECT_EQ(Weir({"audit", "--undo", "4", "--expires", "2h"}).output, "undone\n");
+  EXPECT_THAT(Weir({"audit", "--undo", "4", "--expires", "2h"}).output,
+              StartsWith("undone: change 4 (policy.expire of policy:q)\n"));
   EXPECT_EQ(Weir({"audit", "--expires", "2h"}).exit_code, kUsage);
 }
 

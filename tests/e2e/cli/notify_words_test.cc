@@ -183,5 +183,34 @@ TEST_F(NotifyWords, AUserWithoutACapGetsTheDefaultIfThereIsOne) {
   EXPECT_EQ(Notify({"send", "another", "hello"}).exit_code, kRefused) << "404 without a default";
 }
 
+TEST_F(NotifyWords, CapsThatAreSetAgainGiveNobodyAFreshQuota) {
+  Serve();
+  const auto set = [this](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"config", "u1", "--limit", "1", "--window", "60"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Notify(words).exit_code;
+  };
+  const auto send = [this] { return Notify({"send", "u1", "hello"}).exit_code; };
+  const std::string file = dir_.Write("caps.csv", "u1,1,60\n").string();
+  EXPECT_EQ(set({}), kOk);
+  EXPECT_EQ(send(), kOk);
+  EXPECT_EQ(set({}), kOk);
+  EXPECT_EQ(send(), kNo);
+  EXPECT_EQ(Notify({"import", file}).output, "1 caps imported\n");
+  EXPECT_EQ(send(), kNo);
+  EXPECT_EQ(set({"--reset-count"}), kOk);
+  EXPECT_EQ(send(), kOk);
+  // An undo gives back no place either.
+  EXPECT_EQ(Notify({"config", "u1", "--limit", "2", "--window", "60"}).exit_code, kOk);
+  const std::uint16_t port = weir_->Port("http");
+  const std::string log = HttpClient(port).Get("/admin/audit?limit=1&action=notify.config").body;
+  const std::string id =
+      log.substr(log.find("\"id\":") + 5, log.find(",\"at\"") - log.find("\"id\":") - 5);
+  EXPECT_EQ(HttpClient(port).Post("/admin/audit/" + id + "/undo", "").status, 200);
+  EXPECT_EQ(send(), kNo);
+  EXPECT_EQ(Notify({"import", "--reset-count", file}).exit_code, kOk);
+  EXPECT_EQ(send(), kOk);
+}
+
 }  // namespace
 }  // namespace weir::test

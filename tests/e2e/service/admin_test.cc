@@ -75,6 +75,9 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
   const HttpResponse back = client.Send("PUT", "/admin/policies/k5", made);
   EXPECT_EQ(back.status, 200);
   EXPECT_THAT(back.body, Not(HasSubstr("warnings")));
+  EXPECT_THAT(client.Send("PUT", "/admin/policies/k5", R"({"type":"SLIDING_WINDOW"})").body,
+              HasSubstr(R"(["the type changes from FIXED_WINDOW to SLIDING_WINDOW, so keys start )"
+                        R"(with a full quota"])"));
 }
 
 // Two people read version 1; the second to write it does not undo what the first did.

@@ -59,5 +59,27 @@ TEST_F(Domains, WhoMovesRequestsToAnotherOneIsTold) {
   EXPECT_THAT(client.Get("/admin/explain?domain=api&user=z").body, Not(HasSubstr("note")));
 }
 
+TEST_F(Domains, AStartSaysThatTheyHaveMovedSinceTheLastOne) {
+  const auto warned = [this] {
+    return weir_->process().error_output().find("belong to another one now") != std::string::npos;
+  };
+  ServePolicies(kLogins);
+  EXPECT_THAT(Checked(), HasSubstr(R"("limit":5)"));
+  EXPECT_EQ(weir_->process().Terminate(), 0);
+  // Meanwhile a second file has come, with policies of `default`.
+  const auto more = dir_.Write("more.yaml", R"(
+policies:
+  - {name: tenants, match: {tenant: "*"}, quota: {fixed_window: {limit: 500, window: 1h}}}
+)");
+  Serve({"--policies", (dir_ / "policies.yaml").string(), "--policies", more.string()});
+  EXPECT_THAT(weir_->process().error_output(),
+              HasSubstr(R"(belong to another one now before="api" now="default")"));
+  EXPECT_EQ(weir_->process().Terminate(), 0);
+  // Said once: the next start changes nothing.
+  Serve({"--policies", (dir_ / "policies.yaml").string(), "--policies", more.string()});
+  EXPECT_THAT(Checked(), HasSubstr(R"("limit":0)"));
+  EXPECT_FALSE(warned());
+}
+
 }  // namespace
 }  // namespace weir::test

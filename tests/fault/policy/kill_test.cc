@@ -76,7 +76,7 @@ TEST(PolicyFault, WhatWasAnsweredSurvivesAKill) {
       ASSERT_TRUE(history.ok());
       EXPECT_EQ(history->size(), std::min<std::size_t>(total, 1000));
     });
-    after.store->ListEntries(0, 1000, [&](const auto& entries) {
+    after.store->ListEntries({.limit = 1000}, [&](const auto& entries) {
       ASSERT_TRUE(entries.ok());
       EXPECT_EQ(entries->size(), std::min<std::size_t>(total, 1000));
     });

@@ -127,6 +127,33 @@ TEST_P(ChannelLimits, AreNotForUsersWithoutALimitNorForNonsense) {
       << "nobody makes a channel's row by a user's name";
 }
 
+TEST_P(ChannelLimits, AndUsersLimitsKeepTheirCountsIfTheRequestSaysSo) {
+  const std::string user = Named("kept");
+  const auto keep = [&](int limit, int window) {
+    return gateway.Call("POST", "/api/config",
+                        R"({"userId":")" + user + R"(","rateLimit":)" + std::to_string(limit) +
+                            R"(,"timeWindow":)" + std::to_string(window) + R"(,"keepCount":true})");
+  };
+  EXPECT_THAT(keep(2, 10).body, HasSubstr(R"("currentCount":0)"));
+  EXPECT_EQ(SentOf(user, "sms", 3), 2);
+  // The same again, as a script does it: nothing is given, at no moment.
+  const Response same = keep(2, 10);
+  EXPECT_THAT(same.body, HasSubstr(R"("currentCount":2)"));
+  EXPECT_THAT(same.body, HasSubstr(R"("lastRefreshTime":"2026-01-02T03:04:05)"));
+  EXPECT_EQ(gateway.Send(user).status, 429);
+  keep(3, 10);
+  EXPECT_EQ(SentOf(user, "sms", 3), 1) << "one more than before";
+  gateway.clock.Advance(minutes(10));
+  EXPECT_EQ(SentOf(user, "sms", 4), 3) << "the window ended ten minutes after its start";
+  const std::string body = R"({"rateLimit":1,"timeWindow":60,"keepCount":true})";
+  EXPECT_EQ(gateway.Call("PUT", PathOf(user, "email"), body).status, 200);
+  gateway.Configure(user, 100, 10);
+  EXPECT_EQ(SentOf(user, "email", 2), 1);
+  EXPECT_THAT(gateway.Call("PUT", PathOf(user, "email"), body).body,
+              HasSubstr(R"("currentCount":1)"));
+  EXPECT_EQ(SentOf(user, "email", 2), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, ChannelLimits, testing::Values(Path::kPostgres, Path::kRedis),
                          [](const auto& path) {
                            return path.param == Path::kRedis ? "Redis" : "Postgres";

@@ -22,10 +22,10 @@ class Log final : public AuditLog {
     entries.push_back(std::move(entry));
     done(entries.back().id);
   }
-  void ListEntries(std::int64_t before, std::size_t limit, Listed done) override {
+  void ListEntries(policy::AuditQuery query, Listed done) override {
     std::vector<AuditEntry> found;
-    for (std::size_t i = entries.size(); i > 0 && found.size() < limit; --i) {
-      if (before == 0 || entries[i - 1].id < before) found.push_back(entries[i - 1]);
+    for (std::size_t i = entries.size(); i > 0 && found.size() < query.limit; --i) {
+      if (entries[i - 1].target == query.target) found.push_back(entries[i - 1]);
     }
     done(std::move(found));
   }
@@ -150,6 +150,19 @@ TEST_F(ConfigChangesTest, OnlyTheLatestChangeThatIsStillInForceIsUndone) {
   EXPECT_EQ(**Undo(2), "1");
   EXPECT_EQ(audit_.Get(3).undoes, 2);
   EXPECT_EQ(**Undo(3), "2");
+}
+
+TEST_F(ConfigChangesTest, UndoGoesFurtherBackStepByStep) {
+  for (const char* text : {"1", "2", "3"}) {
+    auto made = Start("a", text);
+    Release();
+    made.get();
+  }
+  EXPECT_EQ(**Undo(3), "2");  // 4
+  EXPECT_THAT(Undo(1).error().message, HasSubstr("change 2 came later"));
+  EXPECT_THAT(Undo(3).error().message, HasSubstr("already undone by change 4"));
+  EXPECT_EQ(**Undo(2), "1");  // 5
+  EXPECT_EQ(*Undo(1), std::nullopt);
 }
 
 TEST_F(ConfigChangesTest, UndoOfWhatIsNoChangeIsRefused) {

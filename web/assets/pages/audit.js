@@ -1,7 +1,7 @@
 // Audit: who changed what, when, from what to what; and back again.
 
 import { get, path, post } from '../api.js';
-import { h, show } from '../dom.js';
+import { h, select, show } from '../dom.js';
 import { diff } from '../diff.js';
 import { newEnd } from '../end.js';
 import { name } from '../name.js';
@@ -9,21 +9,35 @@ import { attempt, card, changeButton, confirm, empty, failure, pageHead, pager, 
 import { moment, plainName, zone } from '../text.js';
 
 const PER_PAGE = 50;
+/** Claims, sends and permits given back are operations: many, and nothing that somebody chose. */
+const VIEWS = [
+  ['except=slot.claim,notify.send,check', 'Changes'],
+  ['action=policy', 'Changes of policies'],
+  ['', 'Everything, with claims, sends and refunds'],
+];
 const fromFile = (entry) => entry.target.startsWith('file:');
 /** What is kept whole before a change can be brought back; charges that were forgotten and caches cannot. */
-const undoable = (entry) => /^(policy|slots|notify|preferences):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
+const undoable = (entry) => /^(policy|slots|notify|notify_channel|preferences):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
+/** Of entries, newest first, those that a later undo took back, unless that was undone itself. */
+function takenBack(entries) {
+  const back = new Map();
+  for (const entry of entries) if (entry.undoes && !back.has(entry.id)) back.set(entry.undoes, entry.id);
+  return back;
+}
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 
 export function render(root, { signal }) {
   const list = h('div', null, empty('Loading…'));
-  root.append(pageHead('Audit', `Every change, newest first: who, when, from what, to what. Times are in ${zone}.`), card('Changes', {}, list));
+  const view = select(VIEWS, VIEWS[0][0], { 'aria-label': 'Show', onchange: () => { befores = ['']; load(); } });
+  root.append(pageHead('Audit', `Every change, newest first: who, when, from what, to what. Times are in ${zone}.`, view), card('Changes', {}, list));
   let befores = [''];
 
   async function undo(entry) {
     const end = await newEnd(entry.before);
     if (end === undefined) return;
-    if (!await confirm('Undo this change?', [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undo is recorded as a change, too.'], 'Undo', { danger: false })) return;
+    const question = entry.undoes ? `Make change ${entry.undoes} again?` : 'Undo this change?';
+    if (!await confirm(question, [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undo is recorded as a change, too.'], entry.undoes ? 'Redo' : 'Undo', { danger: false })) return;
     if (await attempt(() => post(path`/admin/audit/${String(entry.id)}/undo`, Object.keys(end).length > 0 ? end : undefined), 'Undone.')) {
       befores = [''];
       load();
@@ -33,8 +47,10 @@ export function render(root, { signal }) {
   async function load() {
     const before = befores.at(-1);
     try {
-      const answer = await get(`/admin/audit?${new URLSearchParams({ limit: String(PER_PAGE), ...(before && { before }) })}`, signal);
+      const answer = await get(`/admin/audit?${new URLSearchParams({ limit: String(PER_PAGE), ...(before && { before }) })}&${view.value}`, signal);
       const entries = answer.changes;
+      const back = takenBack(entries);
+      const undoButton = (e) => changeButton('POST /admin/audit/{id}/undo', e.undoes ? 'Redo' : 'Undo', () => undo(e), { class: 'small', 'aria-label': `${e.undoes ? 'Redo what was undone by' : 'Undo'} ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` });
       if (entries.length === 0 && befores.length === 1) return show(list, empty('Nothing has been changed yet.'));
       show(list, entries.length === 0 ? empty('There is nothing earlier.') : table('Changes, newest first', [
         { title: 'When', cell: (e) => moment(e.at) },
@@ -42,8 +58,7 @@ export function render(root, { signal }) {
         { title: 'What', cell: (e) => [h('span', { class: 'nowrap' }, name(e.action, 40)), e.undoes && h('span', { class: 'muted small' }, ` of ${e.undoes}`)] },
         { title: 'Which', head: true, cell: (e) => name(targetName(e), 60) },
         { title: 'Changed', cell: (e) => diff(e.before, e.after) },
-        { title: 'Actions', actions: true, cell: (e) => (fromFile(e) ? h('span', { class: 'muted small' }, 'edit the file') : undoable(e) &&
-          changeButton('POST /admin/audit/{id}/undo', 'Undo', () => undo(e), { class: 'small', 'aria-label': `Undo ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` })) },
+        { title: 'Actions', actions: true, cell: (e) => (fromFile(e) ? h('span', { class: 'muted small' }, 'edit the file') : back.has(e.id) ? h('span', { class: 'muted small' }, `undone by ${back.get(e.id)}`) : undoable(e) && undoButton(e)) },
       ], entries), pager({
         noun: 'changes', from: (befores.length - 1) * PER_PAGE, shown: entries.length,
         onPrevious: befores.length > 1 ? () => { befores.pop(); load(); } : null,

@@ -6,9 +6,10 @@ import { h, show } from '../dom.js';
 import { name } from '../name.js';
 import { card, changeButton, empty, failure, figure, figures, keepFresh, message, pageHead, table } from '../parts.js';
 import { resetAfterAsking } from '../reset.js';
-import { count, micros, plainName, rate, span, time } from '../text.js';
+import { count, micros, moment, plainName, rate, span, time } from '../text.js';
 
 const WINDOW = 300;
+const DAY = 86_400_000;
 const BARE = 'key|';
 
 /** The mean of the last seconds: one second alone jumps. */
@@ -93,6 +94,8 @@ function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = []
   return [
     store?.up === false && message('bad',
       `The store is down${store.lastError ? ` (${plainName(store.lastError, 200)})` : ''}. Until it is back, on_store_error of each policy decides: deny refuses, allow admits, and local, the default, admits a share of the limit on this node.`),
+    store?.lostDataAt && Date.now() - Date.parse(store.lostDataAt) < DAY && message('bad',
+      `The store lost data at ${moment(store.lostDataAt)} (restarted without persistence, emptied, or failed over to a replica that was behind). Limits may have started with a full quota then.`),
     kept?.up === false && message('warn', kept.known ?
       'The policy database is down. The last known policies stay active; they cannot be changed until it is back.' :
       'The policy database is down, and this node has never read it: only policies from files are active.'),

@@ -3,12 +3,9 @@
 -- name: insert_entry
 INSERT INTO weir_audit(id, at, who, action, target, state_before, state_after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: read_entries
-SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit ORDER BY id DESC LIMIT ?
-
--- name: read_entries_before
-SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE id < ?
- ORDER BY id DESC LIMIT ?
+-- An AuditCondition follows.
+-- name: select_entries
+SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE
 
 -- name: read_entry
 SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE id = ?

@@ -49,6 +49,14 @@ last_refresh_time = excluded.last_refresh_time RETURNING
 s.user_id, s.rate_limit, s.time_window, s.current_count,
 (extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid()
 
+-- The same, but a row that is there keeps its window and its count.
+-- name: adjust_row
+INSERT INTO rate_limit_store AS s(user_id, rate_limit, time_window, last_refresh_time)
+VALUES ($1, $2, $3, weir_notify_time($4)) ON CONFLICT (user_id) DO UPDATE
+SET rate_limit = excluded.rate_limit, time_window = excluded.time_window RETURNING
+s.user_id, s.rate_limit, s.time_window, s.current_count,
+(extract(epoch FROM s.last_refresh_time) * 1000000)::bigint, pg_backend_pid()
+
 -- The same, unless there is a row.
 -- name: ensure_row
 INSERT INTO rate_limit_store(user_id, rate_limit, time_window, last_refresh_time)

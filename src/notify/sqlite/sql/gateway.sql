@@ -18,6 +18,12 @@ WHERE state IN (2, 4) AND accepted_at <= ?1 LIMIT 20000)
 INSERT OR REPLACE INTO rate_limit_store(user_id, rate_limit, time_window, current_count, last_refresh_time)
 VALUES (?1, ?2, ?3, 0, ?4)
 
+-- As put_limit, but a row that is there keeps its window and its count.
+-- name: adjust_limit
+INSERT INTO rate_limit_store(user_id, rate_limit, time_window, current_count, last_refresh_time)
+VALUES (?1, ?2, ?3, 0, ?4) ON CONFLICT(user_id) DO UPDATE
+SET rate_limit = excluded.rate_limit, time_window = excluded.time_window
+
 -- name: ensure_limit
 INSERT OR IGNORE INTO rate_limit_store(user_id, rate_limit, time_window, current_count, last_refresh_time)
 VALUES (?1, ?2, ?3, 0, ?4)

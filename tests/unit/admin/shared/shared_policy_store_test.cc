@@ -59,7 +59,7 @@ class Reader final : public Ledger {
     return No();
   }
   Result<std::int64_t> AppendEntry(const AuditEntry&) override { return No(); }
-  Result<std::vector<AuditEntry>> ReadEntries(std::int64_t, std::size_t) override { return No(); }
+  Result<std::vector<AuditEntry>> ReadEntries(const AuditQuery&) override { return No(); }
   Result<AuditEntry> ReadEntry(std::int64_t) override { return No(); }
   Result<std::size_t> Trim(std::size_t, Nanos, std::size_t) override { return No(); }
 

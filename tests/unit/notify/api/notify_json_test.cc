@@ -34,6 +34,15 @@ TEST(NotifyJson, ReadsALimitUnderEitherNames) {
   EXPECT_NE(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"10"})"), "");
 }
 
+TEST(NotifyJson, TheCountIsKeptOnlyIfTheBodySaysSo) {
+  EXPECT_FALSE(*ParseKeepCount(R"({"userId":"42","rateLimit":5,"timeWindow":10})"));
+  EXPECT_FALSE(*ParseKeepCount(R"({"keepCount":false})"));
+  EXPECT_TRUE(*ParseKeepCount(R"({"keepCount":true})"));
+  EXPECT_TRUE(*ParseKeepCount(R"({"keep_count":true})"));
+  EXPECT_EQ(ParseKeepCount(R"({"keepCount":"true"})").error().message,
+            "keepCount must be a boolean");
+}
+
 TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
   EXPECT_EQ(LimitProblem("{}"), "missing required fields: userId, rateLimit, timeWindow");
   EXPECT_EQ(LimitProblem(R"({"userId":null,"rateLimit":1,"timeWindow":1})"),

@@ -84,6 +84,12 @@ class EmbeddedGateway : public testing::Test {
                         [&](Result<UserLimit> saved) { promise.set_value(std::move(saved)); });
     return *promise.get_future().get();
   }
+  UserLimit Adjust(const std::string& user, std::int64_t limit, std::int64_t minutes) {
+    std::promise<Result<UserLimit>> promise;
+    gateway_->Adjust({user, limit, minutes, 0, 0},
+                     [&](Result<UserLimit> saved) { promise.set_value(std::move(saved)); });
+    return *promise.get_future().get();
+  }
   Result<SendAnswer> Send(const SendRequest& request) {
     std::promise<Result<SendAnswer>> promise;
     gateway_->Send(request, [&](Result<SendAnswer> sent) { promise.set_value(std::move(sent)); });
@@ -114,6 +120,20 @@ TEST_F(EmbeddedGateway, SendsUpToTheLimitAndAgainInTheNextWindow) {
   EXPECT_EQ(Send({"u", "d"})->outcome, Outcome::kSent);
   EXPECT_EQ(Find("u").current_count, 1);
   EXPECT_EQ(Send({"nobody", "d"})->outcome, Outcome::kUnknownUser);
+}
+
+TEST_F(EmbeddedGateway, AnAdjustedLimitKeepsItsWindowAndCount) {
+  EXPECT_EQ(Adjust("u", 2, 10), (UserLimit{"u", 2, 10, 0, 1'000'000'000})) << "there was none";
+  EXPECT_EQ(Send({"u", "a"})->outcome, Outcome::kSent);
+  EXPECT_EQ(Send({"u", "b"})->outcome, Outcome::kSent);
+  clock_.Advance(std::chrono::minutes(1));
+  EXPECT_EQ(Adjust("u", 2, 10), (UserLimit{"u", 2, 10, 2, 1'000'000'000}));
+  EXPECT_EQ(Send({"u", "c"})->outcome, Outcome::kLimited);
+  EXPECT_EQ(Adjust("u", 3, 20), (UserLimit{"u", 3, 20, 2, 1'000'000'000}));
+  EXPECT_EQ(Send({"u", "d"})->resets_at, 2'200'000'000) << "20 minutes after the start";
+  EXPECT_EQ(Send({"u", "e"})->outcome, Outcome::kLimited);
+  Adjust("u", 3, 1);  // the window has lasted for a minute, so it is over
+  EXPECT_EQ(Send({"u", "f"})->remaining, 2);
 }
 
 TEST_F(EmbeddedGateway, AChannelMayHaveALimitOfItsOwn) {
