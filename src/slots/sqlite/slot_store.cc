@@ -11,6 +11,7 @@
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/events.h"
 #include "slots/sqlite/execution.h"
+#include "slots/sqlite/restored.h"
 #include "slots/sqlite/schema.h"
 #include "slots/sqlite/sql.h"
 #include "slots/sqlite/transaction.h"
@@ -157,6 +158,10 @@ void SqliteSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) 
 
 void SqliteSlotStore::Retire(Retention retention, Done<Retired> done) {
   WriteFor(database_, std::move(done), RetireEvents, retention);
+}
+
+void SqliteSlotStore::MarkRestored(Millis now, Done<Restored> done) {
+  WriteFor(database_, std::move(done), MarkFromBackup, now);
 }
 
 void SqliteSlotStore::PutConfig(Config config, Done<Config> done) {
