@@ -33,7 +33,7 @@ Result<Findings> VerifyAll(Connection& connection) {
   if (!query.ok()) return query.error();
   Findings findings;
   Status read = query->ForEach([&](const Statement& row) {
-    ++findings.windows;
+    if (row.Int(2) > 0) ++findings.windows;
     findings.slots += row.Int(3);
     if (row.IsNull(5)) return;
     ++findings.problems;
