@@ -27,7 +27,7 @@ struct Group {
 
 const std::vector<Group>& Groups() {
   static const std::vector<Group> groups = {
-      {"Run", {"serve", "proxy", "sender", "dispatch", "migrate", "healthcheck"}},
+      {"Run", {"serve", "proxy", "sender", "dispatch", "migrate", "restore", "healthcheck"}},
       {"Use a running service",
        {"check", "explain", "policy", "top", "status", "reset", "audit", "reserve", "settle",
         "slots", "notify"}},

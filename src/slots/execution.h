@@ -44,9 +44,12 @@ std::optional<State> ParseState(std::string_view name) noexcept;
 /// Something that happened to an event and cannot be seen from its current state.
 struct Change {
   Millis at = 0;
-  std::string what = {};    ///< cancelled, restored, rescheduled, failed, lease-ended
+  std::string what = {};    ///< cancelled, restored, rescheduled, failed, lease-ended, kFromBackup
   std::string detail = {};  ///< the slot it had, or the error
 };
+
+/// What happened to an event that may have been executed after the backup that it comes from.
+inline constexpr const char* kFromBackup = "backup-restored";
 
 /// All that is known of one event.
 struct Event {
@@ -160,6 +163,13 @@ struct Retention {
 struct Retired {
   std::size_t archived = 0;
   std::size_t dropped = 0;
+};
+
+/// What was done to a store that was restored from a backup.
+struct Restored {
+  Millis newest = 0;        ///< the last change that the backup knows of; 0: none
+  Millis until = 0;         ///< what was due by then may have been executed
+  std::int64_t marked = 0;  ///< such events that the backup does not know to be over
 };
 
 /// How the execution of one config stands.

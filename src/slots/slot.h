@@ -113,7 +113,7 @@ struct WindowLoad {
 
 /// What Verify found wrong, in words that name the window.
 struct Findings {
-  std::int64_t windows = 0;
+  std::int64_t windows = 0;  ///< that hold events; empty ones are compared as well
   std::int64_t slots = 0;
   std::int64_t problems = 0;
   std::vector<std::string> examples = {};  ///< the first few

@@ -81,6 +81,12 @@ class SlotStore {
   /// AssignMany know those that are in the archive.
   virtual void Retire(Retention retention, Done<Retired> done) = 0;
 
+  /// After the store was restored from a backup: what was due since may have been executed, and the
+  /// backup does not know it. Marks such events, so that their next delivery is a redelivery; and
+  /// so will be those that are assigned again for a time that has passed, since their feed comes
+  /// again. `now` 0: the store's clock.
+  virtual void MarkRestored(Millis now, Done<Restored> done) = 0;
+
   /// Makes the next version of config.name the active one. Answers it with its version.
   virtual void PutConfig(Config config, Done<Config> done) = 0;
   /// The active version. Nothing: there is none.

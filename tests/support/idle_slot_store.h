@@ -26,6 +26,7 @@ class IdleSlotStore : public slots::SlotStore {
   void ListDue(slots::DueQuery, Done<std::vector<slots::Event>>) override {}
   void ListBacklogs(slots::Millis, Done<std::vector<slots::Backlog>>) override {}
   void Retire(slots::Retention, Done<slots::Retired>) override {}
+  void MarkRestored(slots::Millis, Done<slots::Restored>) override {}
   void PutConfig(slots::Config, Done<slots::Config>) override {}
   void GetConfig(std::string, Done<std::optional<slots::Config>>) override {}
   void ListConfigs(Done<std::vector<slots::Config>>) override {}

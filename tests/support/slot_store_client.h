@@ -86,6 +86,9 @@ class SlotStoreClient {
   slots::Retired Retire(slots::Retention retention) {
     return Wait<slots::Retired>([&](auto done) { store_.Retire(retention, std::move(done)); });
   }
+  slots::Restored MarkRestored(slots::Millis now) {
+    return Wait<slots::Restored>([&](auto done) { store_.MarkRestored(now, std::move(done)); });
+  }
   slots::Config Put(slots::Config config) {
     return Wait<slots::Config>(
         [&](auto done) { store_.PutConfig(std::move(config), std::move(done)); });

@@ -63,7 +63,8 @@ export function editPolicy(policy, proposed = {}) {
   };
   input.match.value = Object.entries(made.match ?? {}).map(([k, v]) => `${k} = ${v}`).join('\n');
   const boxes = {
-    capacity: field('Capacity', input.capacity, 'Permits at most'),
+    capacity: field('Capacity', input.capacity, proposed.match
+      ? 'Permits at most, counted from zero: what was used under the other policy does not count here.' : 'Permits at most'),
     refillRate: field('Refill', input.refillRate, 'Permits a second'),
     windowSeconds: field('Window', input.windowSeconds, 'Seconds'),
     buckets: field('Buckets', input.buckets, 'Parts of the window'),

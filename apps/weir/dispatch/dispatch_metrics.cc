@@ -26,7 +26,7 @@ DispatchStanding Dispatcher::standing() const {
           .waiting = waiting_.size(),
           .delivering = delivering_,
           .reporting = in_hand_ - waiting_.size() - delivering_,
-          .target_up = failures_ < kAwayAfter,
+          .target_up = failing_.count < kAwayAfter,
           .store_up = store_up_,
           .capped = capped_};
 }

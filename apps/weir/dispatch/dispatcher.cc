@@ -96,7 +96,7 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
     {
       const std::lock_guard lock(mutex_);
       room = options_.most - std::min(options_.most, in_hand_);
-      away = failures_ >= kAwayAfter;
+      away = failing_.count >= kAwayAfter;
       if (away && in_hand_ > 0) room = 0;  // a probe at a time
     }
     std::size_t claimed = 0;
@@ -119,16 +119,20 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-// Only this config waits: it may be misspelt, and the others are not. The same reason is told once
-// a minute.
+bool Dispatcher::Trouble::IsNews(const std::string& why, slots::Millis now) {
+  if (reason == why && now < tell_again) return false;
+  reason = why;
+  tell_again = now + kTellAgain.count();
+  return true;
+}
+
+// Only this config waits: it may be misspelt, and the others are not.
 void Dispatcher::NoteTrouble(const std::string& config, const Error& error) {
   const slots::Millis now = SteadyMillis();
   Trouble& trouble = troubles_[config];
   const milliseconds pause = error.code == Code::kNotFound ? kUnknownPause : kErrorPause;
   trouble.ask_again = now + pause.count();
-  if (trouble.reason == error.message && now < trouble.tell_again) return;
-  trouble.reason = error.message;
-  trouble.tell_again = now + kTellAgain.count();
+  if (!trouble.IsNews(error.message, now)) return;
   Log(Level::kWarn, "cannot claim events; will retry",
       {{"config", std::string_view(config)}, {"reason", std::string_view(error.message)}});
 }
@@ -255,16 +259,40 @@ void Dispatcher::TakeFailure(const slots::Claimed& event, slots::Millis began, s
   const milliseconds longest = LongestPause(event.attempt);
   const milliseconds pause = longest / 2 + milliseconds(Random() % (longest.count() / 2 + 1));
   end.retry_at = LatestStoreNow() + pause.count();
-  end.counts = failures_ < kAwayAfter && last_taken_ > TriedBefore(event, began);
+  end.counts = failing_.count < kAwayAfter && last_taken_ > TriedBefore(event, began);
   if (tried_.size() < kMaxTried || tried_.contains(end.event_id)) {
     tried_[end.event_id] = StoreNow();
   }
   end.most_failures = options_.attempts;
   ++counts_.retried;
-  if (++failures_ == kAwayAfter) {
+  NoteFailure(end);
+}
+
+// Whether the target or the event is at fault is not known while only one event is tried.
+void Dispatcher::NoteFailure(const slots::Finish& end) {
+  if (failing_.count++ == 0) {
+    failing_.since = SteadyMillis();
+    failing_.event = end.event_id;
+  }
+  failing_.several = failing_.several || failing_.event != end.event_id;
+  if (failing_.count < kAwayAfter || failing_.told_down) return;
+  if (failing_.several) {
+    failing_.told = failing_.told_down = true;
     Log(Level::kWarn, "the target is down; probing it until it is back",
         {{"reason", std::string_view(end.error)}});
+  } else if (!std::exchange(failing_.told, true)) {
+    Log(Level::kWarn, "one event keeps failing and there is no other to deliver; will retry",
+        {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
   }
+}
+
+void Dispatcher::NoteSuccess() {
+  if (failing_.told) {
+    Log(Level::kInfo,
+        failing_.told_down ? "the target is back" : "deliveries to the target succeed again",
+        {{"away_ms", SteadyMillis() - failing_.since}});
+  }
+  failing_ = {};
 }
 
 void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const Status& status) {
@@ -281,7 +309,7 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
   {
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
-      failures_ = 0;
+      NoteSuccess();
       last_taken_ = StoreNow();
       tried_.erase(end.event_id);
       counts_.Delivered(last_taken_ - event.slot.scheduled);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <unordered_map>
@@ -57,11 +58,24 @@ class Dispatcher {
     slots::Millis at = 0;  ///< of the steady clock
   };
 
-  /// Why a config's events cannot be claimed; times of the steady clock.
+  /// Why the store does not do what it is asked to; times of the steady clock.
   struct Trouble {
     std::string reason = {};
     slots::Millis ask_again = 0;
     slots::Millis tell_again = 0;
+
+    /// Whether to log it: the same reason is told once a minute.
+    bool IsNews(const std::string& why, slots::Millis now);
+  };
+
+  /// Deliveries that failed, none having succeeded in between.
+  struct Failing {
+    int count = 0;
+    slots::Millis since = 0;  ///< of the steady clock
+    std::string event = {};   ///< the first one
+    bool several = false;     ///< others failed as well
+    bool told = false;        ///< that it fails
+    bool told_down = false;   ///< that the target is down
   };
 
   static slots::Millis SteadyMillis();
@@ -78,6 +92,8 @@ class Dispatcher {
   void GiveBack(const slots::Claimed& event);
   void Ended(const slots::Claimed& event, slots::Millis began, const Status& status);
   slots::Millis TriedBefore(const slots::Claimed& event, slots::Millis began) const;
+  void NoteFailure(const slots::Finish& end);
+  void NoteSuccess();
   void TakeFailure(const slots::Claimed& event, slots::Millis began, slots::Finish& end);
   void TellStore(std::vector<Over> over, const std::stop_token& stop);
   void TellHalves(std::vector<Over> over, const std::stop_token& stop);
@@ -102,11 +118,12 @@ class Dispatcher {
   std::size_t delivering_ = 0;          // of those
   bool claims_ended_ = false;           // nothing is added to what waits any more
   std::map<std::string, bool> capped_;  // whether the last claim of a config had to stop at its cap
-  int failures_ = 0;                    // in a row
-  slots::Millis last_taken_ = 0;        // by the target, on the store's clock
+  Failing failing_;
+  slots::Millis last_taken_ = 0;                          // by the target, on the store's clock
   std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
   DispatchCounts counts_;
   std::map<std::string, Trouble> troubles_;  // of the claiming thread, by config
+  std::optional<Trouble> report_trouble_;    // of the finishing thread
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.
   slots::StoreClock clock_;
   slots::StoreClock wall_clock_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -67,9 +68,15 @@ void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) 
     store_up_ = told.ok() || told.error().code != Code::kUnavailable;
     const bool refused = !told.ok() && told.error().code == Code::kInvalidArgument;
     if (refused && over.size() > 1) return TellHalves(std::move(over), stop);
+    if (told.ok() && std::exchange(report_trouble_, std::nullopt)) {
+      Log(Level::kInfo, "reporting deliveries to the store again");
+    }
     if (told.ok() || refused || stop.stop_requested()) return Told(ends, told);
-    Log(Level::kWarn, "cannot report deliveries to the store; will retry",
-        {{"reason", std::string_view(told.error().message)}});
+    if (!report_trouble_) report_trouble_.emplace();
+    if (report_trouble_->IsNews(told.error().message, now)) {
+      Log(Level::kWarn, "cannot report deliveries to the store; will retry",
+          {{"reason", std::string_view(told.error().message)}});
+    }
     std::this_thread::sleep_for(kReportAgain);
   }
 }

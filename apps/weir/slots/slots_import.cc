@@ -17,6 +17,7 @@
 #include "console.h"
 #include "csv.h"
 #include "protocol/http/error.h"
+#include "slots/api/answers.h"
 
 namespace weir::app {
 namespace {
@@ -71,30 +72,10 @@ class Progress {
   Clock::time_point shown_{};
 };
 
-std::string_view StatusOf(slots::Outcome outcome) {
-  switch (outcome) {
-    case slots::Outcome::kNew:
-      return "NEW";
-    case slots::Outcome::kExisting:
-      return "EXISTING";
-    case slots::Outcome::kPast:
-      return "PAST";
-    case slots::Outcome::kExhausted:
-      return "EXHAUSTED";
-    case slots::Outcome::kUnknownConfig:
-      return "UNKNOWN_CONFIG";
-    case slots::Outcome::kConflict:
-      return "CONFLICT";
-    case slots::Outcome::kCancelled:
-      return "CANCELLED";
-  }
-  return "";
-}
-
 /// What becomes one line of the answers.
 struct Line {
   slots::Slot slot;
-  std::string status;
+  std::string status;  ///< "NEW", or with a reason: "CONFLICT: …"
   bool placed = false;
 };
 
@@ -103,15 +84,16 @@ std::string RequestedOf(const Line& line) {
   return line.slot.requested == 0 ? std::string() : slots::FormatInstant(line.slot.requested);
 }
 
-/// The event that a line of the answers is about.
-std::string EventOf(const std::string& line, bool json) {
+/// Of a line of the answers: the event that it is about (the first cell), or its status (the last).
+std::string FieldOf(const std::string& line, bool json, const char* name) {
   if (!json) {
-    const Result<std::vector<std::string>> fields = SplitCsv(line);
-    return fields.ok() ? fields->front() : line;
+    const Result<std::vector<std::string>> cells = SplitCsv(line);
+    if (!cells.ok()) return line;
+    return std::string_view(name) == "eventId" ? cells->front() : cells->back();
   }
   simdjson::dom::parser parser;
-  std::string_view event;
-  return parser.parse(line)["eventId"].get(event) == simdjson::SUCCESS ? std::string(event) : line;
+  std::string_view value;
+  return parser.parse(line)[name].get(value) == simdjson::SUCCESS ? std::string(value) : line;
 }
 
 void AppendCsvLine(std::string& out, const Line& line) {
@@ -204,7 +186,7 @@ class Importer {
   // Answers to another feed would hide as many payments of this one.
   Status SkipAnswered(const std::string& line, std::int64_t number) {
     const std::optional<FeedEvent> event = feed_.Next();
-    const std::string answered = EventOf(line, json_);
+    const std::string answered = FieldOf(line, json_, "eventId");
     if (event && event->ask.event_id == answered) return {};
     return Error{Code::kInvalidArgument,
                  part_ + ": line " + std::to_string(number + (header_written_ ? 1 : 0)) +
@@ -265,6 +247,9 @@ class Importer {
   Line Accept(const FeedEvent& event, slots::Answer& answer) {
     const bool there = slots::WasThere(answer.outcome);
     const bool placed = there || answer.outcome == slots::Outcome::kNew;
+    const std::string why = slots::WhyNot(answer, event.ask);
+    std::string status = slots::OutcomeName(answer.outcome);
+    if (!why.empty()) status += ": " + why;
     if (!placed) {
       answer.slot = {.event_id = event.ask.event_id,
                      .config = event.ask.config,
@@ -272,7 +257,7 @@ class Importer {
     }
     CountOf(answer.outcome)++;
     summary_.last_window = std::max(summary_.last_window, answer.slot.window_start);
-    return {std::move(answer.slot), std::string(StatusOf(answer.outcome)), placed};
+    return {std::move(answer.slot), std::move(status), placed};
   }
 
   std::int64_t& CountOf(slots::Outcome outcome) {
@@ -293,12 +278,13 @@ class Importer {
     return summary_.refused;
   }
 
-  // The count of a line that an earlier run wrote, by its status: the last cell, or the last field.
-  std::int64_t& CountOf(std::string_view line) {
+  // The count of a line that an earlier run wrote.
+  std::int64_t& CountOf(const std::string& line) {
+    const std::string status = FieldOf(line, json_, "status");
     for (const slots::Outcome outcome : {slots::Outcome::kNew, slots::Outcome::kExisting,
                                          slots::Outcome::kConflict, slots::Outcome::kCancelled}) {
-      const std::string status(StatusOf(outcome));
-      if (line.ends_with(json_ ? ":\"" + status + "\"}" : "," + status)) return CountOf(outcome);
+      if (status.substr(0, status.find(':')) == slots::OutcomeName(outcome))
+        return CountOf(outcome);
     }
     return summary_.refused;
   }
@@ -314,7 +300,7 @@ class Importer {
   void Tell(const Line& line) {
     if (++told_ > kShown) return;
     progress_.Interrupt();
-    std::cerr << "weir: event " << Shown(line.slot.event_id) << ": " << Shown(line.status, 200)
+    std::cerr << "weir: event " << Shown(line.slot.event_id) << ": " << Shown(line.status, 300)
               << '\n';
   }
 

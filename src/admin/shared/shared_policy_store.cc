@@ -72,14 +72,18 @@ Status SharedPolicyStore::Remember() {
   Result<PolicyMap> known = options_.memory->Load();
   if (!known.ok()) {
     // Not to be had is not to be had: the database will come.
-    if (known.error().code != Code::kNotFound) {
-      Report("cannot read the last known policies", known.error().message);
-    }
+    Report(known.error().code == Code::kNotFound
+               ? "no policies are known until the policy database is back"
+               : "cannot read the last known policies",
+           known.error().message);
     return {};
   }
   latest_ = std::move(*known);
   Status put = in_force_.Put(latest_);
-  if (put.ok()) NoteKnown();
+  if (put.ok()) {
+    NoteKnown();
+    Report("using the policies that were last read from the policy database");
+  }
   unsaved_ = false;
   return put;
 }
@@ -310,11 +314,12 @@ void SharedPolicyStore::NoteHealth(const Status& status) {
   const bool first = looked_at_ == Clock::time_point();
   const bool was_up = std::exchange(up_, status.ok());
   if (!status.ok()) problem_ = status.error();
+  bool known = false;
   {
     const std::lock_guard lock(mutex_);
+    known = health_.known;
     health_.up = up_;
     if (!up_) health_.last_error = problem_.message;
-    known = health_.known;
   }
   if (first ? up_ : was_up == up_) return;
   if (up_) return Report("the policy database is back");

@@ -32,7 +32,7 @@ std::string ConflictMessage(const Slot& there, const Ask& ask) {
   if (there.config != ask.config || there.requested != ask.requested) {
     return event + "config '" + there.config + "' for " + FormatInstant(there.requested) +
            ", scheduled for " + FormatInstant(there.scheduled) +
-           "; use another ID, or reschedule it";
+           "; it was rescheduled since, or this is another event, which needs another ID";
   }
   const std::string what = there.tenant == ask.tenant ? "an event with another payload"
                            : there.tenant.empty()     ? "an event without a tenant"
@@ -45,23 +45,11 @@ std::string PastMessage(const std::string& config) {
 }
 
 void AppendAnswer(JsonWriter& json, const Answer& answer, const Ask& ask) {
-  switch (answer.outcome) {
-    case Outcome::kUnknownConfig:
-      return AppendRefusal(json, ask, "UNKNOWN_CONFIG",
-                           "configName: there is no such active config");
-    case Outcome::kExhausted:
-      return AppendRefusal(json, ask, "EXHAUSTED", ExhaustedMessage(ask.config));
-    case Outcome::kPast:
-      return AppendRefusal(json, ask, "PAST", PastMessage(ask.config));
-    case Outcome::kNew:
-      return AppendSlot(json, answer.slot, "NEW");
-    case Outcome::kExisting:
-      return AppendSlot(json, answer.slot, "EXISTING");
-    case Outcome::kConflict:
-      return AppendSlot(json, answer.slot, "CONFLICT", ConflictMessage(answer.slot, ask));
-    case Outcome::kCancelled:
-      return AppendSlot(json, answer.slot, "CANCELLED", CancelledMessage(answer.slot));
+  const char* const status = OutcomeName(answer.outcome);
+  if (answer.outcome == Outcome::kNew || WasThere(answer.outcome)) {
+    return AppendSlot(json, answer.slot, status, WhyNot(answer, ask));
   }
+  AppendRefusal(json, ask, status, WhyNot(answer, ask));
 }
 
 }  // namespace
@@ -69,6 +57,45 @@ void AppendAnswer(JsonWriter& json, const Answer& answer, const Ask& ask) {
 std::int64_t Random() {
   static thread_local std::mt19937_64 engine{std::random_device{}()};
   return static_cast<std::int64_t>(engine() >> 1U);
+}
+
+const char* OutcomeName(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::kNew:
+      return "NEW";
+    case Outcome::kExisting:
+      return "EXISTING";
+    case Outcome::kExhausted:
+      return "EXHAUSTED";
+    case Outcome::kUnknownConfig:
+      return "UNKNOWN_CONFIG";
+    case Outcome::kConflict:
+      return "CONFLICT";
+    case Outcome::kCancelled:
+      return "CANCELLED";
+    case Outcome::kPast:
+      return "PAST";
+  }
+  return "";
+}
+
+std::string WhyNot(const Answer& answer, const Ask& ask) {
+  switch (answer.outcome) {
+    case Outcome::kConflict:
+      return ConflictMessage(answer.slot, ask);
+    case Outcome::kCancelled:
+      return CancelledMessage(answer.slot);
+    case Outcome::kUnknownConfig:
+      return "configName: there is no active config '" + ask.config + "'";
+    case Outcome::kExhausted:
+      return ExhaustedMessage(ask.config);
+    case Outcome::kPast:
+      return PastMessage(ask.config);
+    case Outcome::kNew:
+    case Outcome::kExisting:
+      break;
+  }
+  return {};
 }
 
 Response Refuse(const std::string& message) {
@@ -86,22 +113,20 @@ Response UnknownConfig(const std::string& name) {
 Response AnswerResponse(const Answer& answer, const Ask& ask) {
   switch (answer.outcome) {
     case Outcome::kConflict:
-      return ErrorResponse(409, ConflictMessage(answer.slot, ask));
     case Outcome::kCancelled:
-      return ErrorResponse(409, CancelledMessage(answer.slot));
+      return ErrorResponse(409, WhyNot(answer, ask));
     case Outcome::kUnknownConfig:
       return UnknownConfig(ask.config);
     case Outcome::kExhausted:
-      return ErrorResponse(429, ExhaustedMessage(ask.config));
+      return ErrorResponse(429, WhyNot(answer, ask));
     case Outcome::kPast:
-      return ErrorResponse(400, PastMessage(ask.config));
+      return ErrorResponse(400, WhyNot(answer, ask));
     case Outcome::kNew:
     case Outcome::kExisting:
       break;
   }
-  return Response::Json(JsonText([&](JsonWriter& json) {
-    AppendSlot(json, answer.slot, answer.outcome == Outcome::kNew ? "NEW" : "EXISTING");
-  }));
+  return Response::Json(JsonText(
+      [&](JsonWriter& json) { AppendSlot(json, answer.slot, OutcomeName(answer.outcome)); }));
 }
 
 std::string BatchRequest::Body() const {

@@ -23,6 +23,11 @@ using http::Response;
 /// For spreading what a store does: not negative.
 std::int64_t Random();
 
+/// "NEW", "CONFLICT", …
+const char* OutcomeName(Outcome outcome) noexcept;
+/// Why the event has no slot from this request; nothing if it has one.
+std::string WhyNot(const Answer& answer, const Ask& ask);
+
 Response Refuse(const std::string& message);
 /// 404: there is no such active config.
 Response UnknownConfig(const std::string& name);

@@ -11,6 +11,7 @@ namespace {
 
 using weir::postgres::Params;
 using weir::postgres::Rows;
+using weir::postgres::Worker;
 using ArchiveAnswer = weir::postgres::Answer;
 
 Params SetParams(Millis before, std::size_t limit) {
@@ -36,6 +37,13 @@ void PostgresSlotStore::Retire(Retention retention, Done<Retired> done) {
                            });
         });
   });
+}
+
+void PostgresSlotStore::MarkRestored(Millis now, Done<Restored> done) {
+  worker_->Ask(&Worker::RunLong, "SELECT * FROM weir_slots_restored($1, $2)",
+               std::move(Params().Int(now).Int(kMaxAhead)), std::move(done), [](const Rows& rows) {
+                 return Restored{rows.Int(0, 0), rows.Int(0, 1), rows.Int(0, 2)};
+               });
 }
 
 void PostgresSlotStore::LookInArchive(std::string event_id, Done<std::optional<Event>> done) {

@@ -24,5 +24,6 @@ extern const char* const kClaimNotes;
 extern const char* const kGranting;
 extern const char* const kLapsing;
 extern const char* const kComparing;
+extern const char* const kRestored;
 
 }  // namespace weir::slots::postgres

@@ -54,10 +54,13 @@ void PostgresSlotStore::ListWindows(std::string config, Millis from, std::size_t
 
 void PostgresSlotStore::Verify(Done<Findings> done) {
   worker_->Ask(
-      &Worker::RunLong, "SELECT * FROM weir_slots_verify()", {}, std::move(done),
+      &Worker::RunLong,
+      "SELECT v.*, (SELECT count(*) FROM rate_limit_window_counter WHERE slot_count > 0) "
+      "FROM weir_slots_verify() v",
+      {}, std::move(done),
       [](const Rows& rows) {
         Findings findings{
-            .windows = rows.Int(0, 3), .slots = rows.Int(0, 4), .problems = rows.size() - 1};
+            .windows = rows.Int(0, 7), .slots = rows.Int(0, 4), .problems = rows.size() - 1};
         for (int row = 1; row < rows.size() && findings.examples.size() < kMaxExamples; ++row) {
           findings.examples.push_back(
               std::string(rows.Text(row, 0)) + " " + FormatInstant(rows.Int(row, 1)) + ": " +

@@ -11,6 +11,7 @@
 #include "slots/sqlite/configs.h"
 #include "slots/sqlite/events.h"
 #include "slots/sqlite/execution.h"
+#include "slots/sqlite/restored.h"
 #include "slots/sqlite/schema.h"
 #include "slots/sqlite/sql.h"
 #include "slots/sqlite/transaction.h"
@@ -32,7 +33,7 @@ Result<Findings> VerifyAll(Connection& connection) {
   if (!query.ok()) return query.error();
   Findings findings;
   Status read = query->ForEach([&](const Statement& row) {
-    ++findings.windows;
+    if (row.Int(2) > 0) ++findings.windows;
     findings.slots += row.Int(3);
     if (row.IsNull(5)) return;
     ++findings.problems;
@@ -157,6 +158,10 @@ void SqliteSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) 
 
 void SqliteSlotStore::Retire(Retention retention, Done<Retired> done) {
   WriteFor(database_, std::move(done), RetireEvents, retention);
+}
+
+void SqliteSlotStore::MarkRestored(Millis now, Done<Restored> done) {
+  WriteFor(database_, std::move(done), MarkFromBackup, now);
 }
 
 void SqliteSlotStore::PutConfig(Config config, Done<Config> done) {

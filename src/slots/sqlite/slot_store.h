@@ -30,6 +30,7 @@ class SqliteSlotStore final : public SlotStore {
   void ListDue(DueQuery query, Done<std::vector<Event>> done) override;
   void ListBacklogs(Millis now, Done<std::vector<Backlog>> done) override;
   void Retire(Retention retention, Done<Retired> done) override;
+  void MarkRestored(Millis now, Done<Restored> done) override;
   void PutConfig(Config config, Done<Config> done) override;
   void GetConfig(std::string name, Done<std::optional<Config>> done) override;
   void ListConfigs(Done<std::vector<Config>> done) override;

@@ -73,6 +73,11 @@ extern const char* const kFindDueOfClass;
 extern const char* const kClaimEvent;
 extern const char* const kFinishEvent;
 
+// restored.sql
+extern const char* const kNewestChange;
+extern const char* const kNoteFromBackup;
+extern const char* const kMarkFromBackup;
+
 // transaction.sql
 extern const char* const kInsertEvent;
 extern const char* const kUncarry;

@@ -273,6 +273,15 @@ TEST_P(SlotRules, ManyThreadsFillTheWindowsWithoutOverfillingOne) {
   EXPECT_EQ(total, 1'400);
 }
 
+// Of those that were created in advance nobody has heard.
+TEST_P(SlotRules, VerifyCountsTheWindowsThatHaveEvents) {
+  client().Put(Pay(2));
+  client().Assign(Asks(5, kNoon));
+  const Findings findings = client().Verify();
+  EXPECT_EQ(findings.windows, 3);  // 2 + 2 + 1
+  EXPECT_EQ(findings.slots, 5);
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, SlotRules, testing::Values("sqlite", "postgres"),
                          [](const auto& param) { return param.param; });
 

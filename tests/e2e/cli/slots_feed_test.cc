@@ -175,6 +175,25 @@ TEST_F(SlotsFeed, AnInvalidLineHasNoTime) {
               AllOf(HasSubstr("a,bank,,,,,\"INVALID"), Not(HasSubstr("1970-"))));
 }
 
+TEST_F(SlotsFeed, ALineThatIsInConflictSaysWhy) {
+  Import("feed.csv", "eventId,requestedTime\nz,2030-06-03T09:00:00Z\n");
+  EXPECT_EQ(Slots({"reschedule", "z", "--at", "2030-06-04T10:00:00Z"}).exit_code, kOk);
+  const std::string feed =
+      "eventId,requestedTime\nz,2030-06-03T09:00:00Z\nn,2030-06-03T09:00:00Z\n";
+  const RunResult run = Import("feed.csv", feed);
+  EXPECT_EQ(run.exit_code, kSomeRefused);
+  const std::string why =
+      "CONFLICT: eventId: 'z' belongs to config 'bank' for 2030-06-04T10:00:00Z, scheduled for ";
+  EXPECT_THAT(run.error_output, AllOf(HasSubstr("event z: " + why), HasSubstr("rescheduled")));
+  const std::string results = Results("feed.slots.csv");
+  EXPECT_THAT(results, HasSubstr(why));
+
+  dir_.Write("feed.slots.csv.part", results);
+  EXPECT_THAT(
+      Import("feed.csv", feed).output,
+      HasSubstr("2 events: 1 new, 0 existing, 0 refused, 1 in conflict, 2 already assigned"));
+}
+
 // The answers of an import that was interrupted are those of another feed under the same name.
 TEST_F(SlotsFeed, AnInterruptedImportOfAnotherFeedDoesNotSkipPayments) {
   dir_.Write("feed.slots.csv.part",
