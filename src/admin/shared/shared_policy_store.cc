@@ -310,7 +310,6 @@ void SharedPolicyStore::NoteKnown() {
 }
 
 void SharedPolicyStore::NoteHealth(const Status& status) {
-  bool known = false;
   const bool first = looked_at_ == Clock::time_point();
   const bool was_up = std::exchange(up_, status.ok());
   if (!status.ok()) problem_ = status.error();
