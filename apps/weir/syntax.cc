@@ -32,7 +32,8 @@ const std::vector<Group>& Groups() {
        {"check", "explain", "policy", "top", "status", "reset", "audit", "reserve", "settle",
         "slots", "notify"}},
       {"Try before you enforce", {"config", "replay", "simulate", "bench"}},
-      {"Other", {"completion", "version"}},
+      {"Other", {"completion"}},
+      {"", {"version"}},  // not listed: --version is
   };
   return groups;
 }

@@ -57,8 +57,7 @@ void PostgresSlotStore::Verify(Done<Findings> done) {
       &Worker::RunLong,
       "SELECT v.*, (SELECT count(*) FROM rate_limit_window_counter WHERE slot_count > 0) "
       "FROM weir_slots_verify() v",
-      {}, std::move(done),
-      [](const Rows& rows) {
+      {}, std::move(done), [](const Rows& rows) {
         Findings findings{
             .windows = rows.Int(0, 7), .slots = rows.Int(0, 4), .problems = rows.size() - 1};
         for (int row = 1; row < rows.size() && findings.examples.size() < kMaxExamples; ++row) {
