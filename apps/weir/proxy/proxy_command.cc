@@ -109,7 +109,8 @@ void Configure(Syntax word, int& exit_code) {
   // Each flag is a setting of the configuration; one that is given several times is a list.
   const auto value = [&](const char* flag, const char* key, const char* help) {
     flags->names[key] = flag;
-    word.AddOption(
+    return word
+        .AddOption(
             flag,
             [flags = flags.get(), key](const std::vector<std::string>& texts) {
               std::string joined;
@@ -130,7 +131,8 @@ void Configure(Syntax word, int& exit_code) {
   value("--policies", "policies", "Policy files, separated by commas");
   value("--policy-store", "policy_store", "Database with the admin API's policies (auto)");
   value("--per-ip", "proxy.per_ip", "Limit per client address (100/60m unless there are policies)");
-  value("--unmatched", "unmatched", "Requests that no policy applies to: allow or deny (allow)");
+  // Hidden since --help is to fit on a screen.
+  value("--unmatched", "unmatched", "Requests that no policy applies to: allow or deny").Hidden();
   value("--domain", "proxy.domain", "Domain of the policies, if they have several");
   value("--trusted-proxies", "trusted_proxies",
         "Networks whose X-Forwarded-For is trusted, separated by commas");

@@ -30,7 +30,7 @@ An address may be a port alone: 8080 listens on 127.0.0.1 only, :8080 on every I
 /// Of settings that few need; --help is to fit on a screen.
 bool IsRare(std::string_view key) {
   return key == "stores" || key.starts_with("move.") || key.starts_with("region.") ||
-         key.starts_with("xds.");
+         key.starts_with("xds.") || key == "unmatched";
 }
 
 /// What the flags say: one list of values per setting that has a flag.
