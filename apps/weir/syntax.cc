@@ -195,7 +195,7 @@ class HelpFormatter final : public CLI::Formatter {
     if (option->get_type_size() == 0) return "";
     const std::string takes = option->get_type_name();
     std::string out = " " + takes.substr(0, takes.find(':'));
-    if (option->get_expected_min() == 0) return " [" + out.substr(1) + "]";
+    if (option->get_expected_min() == 0 && !takes.empty()) return " [" + out.substr(1) + "]";
     if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
     return out;
   }
