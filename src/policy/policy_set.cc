@@ -11,8 +11,6 @@
 namespace weir::policy {
 namespace {
 
-constexpr std::size_t kMaxFields = kMaxMatchEntries;
-
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) noexcept {
   hash ^= value + 0x9e3779b97f4a7c15U + (hash << 6) + (hash >> 2);
   return hash * 0xff51afd7ed558ccdU;
@@ -58,7 +56,7 @@ void PolicySet::Match(std::string_view domain, Descriptor descriptor, MatchBuffe
 void PolicySet::TryShape(std::uint32_t shape, Descriptor descriptor, const Entry* anchor,
                          MatchBuffer& buffer) const {
   const std::vector<Field>& fields = shapes_[shape].fields;
-  std::array<std::string_view, kMaxFields> values;
+  std::array<std::string_view, kMaxMatchEntries> values;
   const std::size_t any_begin = buffer.values.size();
   std::uint64_t hash = shape;
   for (std::size_t i = 0; i < fields.size(); ++i) {

@@ -139,8 +139,11 @@ Result<notify::UserLimit> ParseChannelLimit(std::string_view body, const std::st
 }
 
 Result<bool> ParseKeepCount(std::string_view body) {
+  constexpr std::array<std::string_view, 2> kKnown = {"keepCount", "keep_count"};
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
+  // Misspelt, it would hand out a full quota.
+  if (Status s = fields->CheckSpelling(kKnown); !s.ok()) return s.error();
   const std::optional<dom::element> field = fields->Find("keepCount", "keep_count");
   bool keep = false;
   if (field && field->get(keep) != simdjson::SUCCESS) return Invalid("keepCount must be a boolean");

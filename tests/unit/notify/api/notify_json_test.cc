@@ -41,6 +41,8 @@ TEST(NotifyJson, TheCountIsKeptOnlyIfTheBodySaysSo) {
   EXPECT_TRUE(*ParseKeepCount(R"({"keep_count":true})"));
   EXPECT_EQ(ParseKeepCount(R"({"keepCount":"true"})").error().message,
             "keepCount must be a boolean");
+  EXPECT_EQ(ParseKeepCount(R"({"keepcount":true})").error().message,
+            "unknown field keepcount; did you mean keepCount?");
 }
 
 TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
