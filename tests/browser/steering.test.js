@@ -297,7 +297,7 @@ describe('steering', { concurrency: false }, () => {
         for (const button of all()) {
           await button.waitFor();
           assert.equal(await button.isDisabled(), true);
-          assert.equal(await button.getAttribute('title'), 'Needs a key with the role admin.');
+          assert.equal(await button.getAttribute('title'), `Needs a key with the role ${id === 'audit' ? 'admin' : 'policies'}.`);
         }
       }
       await open('keys');
