@@ -194,7 +194,7 @@ class HelpFormatter final : public CLI::Formatter {
     if (option->get_type_size() == 0) return "";
     const std::string takes = option->get_type_name();
     std::string out = " " + takes.substr(0, takes.find(':'));
-    if (option->get_expected_min() == 0) return " [" + out.substr(1) + "]";
+    if (option->get_expected_min() == 0 && !takes.empty()) return " [" + out.substr(1) + "]";
     if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
     return out;
   }
@@ -235,7 +235,7 @@ Option Option::OneOf(std::vector<std::string> values) {
 }
 Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
 Option Option::AllowUnits() {
-  option_->description(option_->get_description() + " (or with a unit, such as 500ms)");
+  option_->description(option_->get_description() + " (or 500ms, 2m)");
   return Option(option_->transform([](std::string text) {
     const Result<std::chrono::nanoseconds> time = ParseDuration(text);
     if (!time.ok()) return text;

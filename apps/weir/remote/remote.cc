@@ -6,6 +6,7 @@
 
 #include "console.h"
 #include "remote/json_fields.h"
+#include "remote/waits.h"
 
 namespace weir::app {
 namespace {
@@ -95,7 +96,7 @@ int FailUnexpected() { return Fail({Code::kUnavailable, "unexpected response"});
 
 int FailRefused(const ServiceReply& reply) {
   std::cerr << "weir: " << reply.status << ": "
-            << Shown(InOptions(MessageOf(reply.body)), kMessageColumns)
+            << Shown(WithWaits(InOptions(MessageOf(reply.body))), kMessageColumns)
             << (reply.status == 401 ? " (--key-file FILE, or WEIR_ADMIN_KEY)" : "") << '\n';
   return reply.status >= 500 ? kExitUnreachable : kExitRefused;
 }

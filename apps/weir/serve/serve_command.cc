@@ -104,11 +104,10 @@ void Configure(Syntax word, int& exit_code) {
   word.AddOption("--config", flags->file, "Configuration file (YAML)").Env("WEIR_CONFIG");
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (settings[i].flag.empty()) continue;
-    Option option =
-        word.AddOption(std::string(settings[i].flag), flags->values[i],
-                       std::string(settings[i].help) + " (" + std::string(settings[i].key) + ")")
-            .TypeName("VALUE")
-            .TakeAll();
+    Option option = word.AddOption(std::string(settings[i].flag), flags->values[i],
+                                   std::string(settings[i].help))
+                        .TypeName("VALUE")
+                        .TakeAll();
     if (IsRare(settings[i].key)) option.Hidden();
     // A switch needs no value on the command line.
     if (settings[i].key == "lenient") option.Values(0, 1).DefaultText("true");

@@ -126,9 +126,9 @@ TEST_F(Details, MessagesBeginAlike) {
               HasSubstr("none.key: cannot be read"));
 }
 
-TEST_F(Details, TheHelpOfServeShowsValuesAndSettings) {
+TEST_F(Details, TheHelpOfServeShowsWhichOptionsTakeValues) {
   const std::string help = Weir({"serve", "--help"}).output;
-  EXPECT_THAT(help, ContainsRegex("--http VALUE +[^\n]*[(]listen.http[)]"));
+  EXPECT_THAT(help, AllOf(HasSubstr("--http VALUE  "), Not(HasSubstr("[]"))));
   EXPECT_THAT(help, ContainsRegex("--lenient .VALUE. +Skip unknown"));
 }
 

@@ -130,7 +130,7 @@ TEST_F(CliExplain, BucketsArePrintedInFullAndResetTakesThem) {
 }
 
 TEST_F(CliExplain, AResetOfNothingIsNoChange) {
-  Serve();
+  Serve({"--config", DefaultOf(1)});
   EXPECT_EQ(Weir({"reset", "nobody"}).exit_code, kNo);
   EXPECT_EQ(Client().Post("/admin/reset?key=nobody", "").status, 200);
   EXPECT_EQ(Client().Post("/admin/reset?bucket=nobody", "").status, 200);
