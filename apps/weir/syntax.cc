@@ -236,7 +236,7 @@ Option Option::OneOf(std::vector<std::string> values) {
 }
 Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
 Option Option::AllowUnits() {
-  option_->description(option_->get_description() + " (or with a unit, such as 500ms)");
+  option_->description(option_->get_description() + " (or 500ms, 2m)");
   return Option(option_->transform([](std::string text) {
     const Result<std::chrono::nanoseconds> time = ParseDuration(text);
     if (!time.ok()) return text;

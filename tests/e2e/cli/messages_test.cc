@@ -117,7 +117,7 @@ TEST_F(Messages, TimesAreReadAndShownPlainly) {
               StartsWith("weir: --timeout: expected a number from 0.01 to 86400, got '0'\n"));
   EXPECT_THAT(Weir({"status", "--timeout", "5ms"}).error_output, HasSubstr("got '0.005'"));
   EXPECT_EQ(Weir({"status", "--timeout", "9500ms"}).exit_code, kOk);
-  EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr(" (or with a unit, such as 500ms)"));
+  EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr(" (or 500ms, 2m)"));
 }
 
 TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
