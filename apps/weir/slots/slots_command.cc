@@ -269,9 +269,8 @@ int RunVerify(const Where& where) {
   if (!target.ok()) return Fail(target.error());
   auto findings = (*target)->Verify();
   if (!findings.ok()) return Fail(findings.error());
-  std::cout << Counted(findings->windows, "window") << " (empty ones included), "
-            << Counted(findings->slots, "slot") << ", " << Counted(findings->problems, "problem")
-            << '\n';
+  std::cout << Counted(findings->windows, "window") << ", " << Counted(findings->slots, "slot")
+            << ", " << Counted(findings->problems, "problem") << '\n';
   for (const std::string& example : findings->examples) std::cout << "  " << example << '\n';
   return findings->problems == 0 ? 0 : 2;
 }

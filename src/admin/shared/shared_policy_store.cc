@@ -323,7 +323,7 @@ void SharedPolicyStore::NoteHealth(const Status& status) {
   if (first ? up_ : was_up == up_) return;
   if (up_) return Report("the policy database is back");
   Report(known ? "the policy database is down; the last known policies stay in force"
-               : "the policy database is down; its policies are not known yet",
+               : "the policy database is down",
          problem_.message);
 }
 
