@@ -76,6 +76,8 @@ void AddKey(const policy::PolicySet& set, std::string_view key, std::vector<Held
   const bool same = own == bucket;
   AddBucket(set, std::move(bucket), states);
   if (!same) AddBucket(set, std::move(own), states);
+  // The name of a bucket of CL.THROTTLE is never shortened: a longer key was refused.
+  if (kThrottleBucket.size() + key.size() > policy::kMaxKeyBytes) return;
   states.push_back({std::string(kThrottleBucket).append(key), "", AnyThrottle(), true});
 }
 

@@ -98,8 +98,7 @@ bool LoadConfig(Flags& flags) {
 }
 
 constexpr const char* kFooter =
-    R"(Policies see the entries ip, api_key, user, route and method; refused requests are answered 429.
-By default each address may send 100 requests in any 60 minutes. See docs/guide/proxy.md.
+    R"(Policies see the entries ip, api_key, user, route and method. See docs/guide/proxy.md.
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
 )";
 

@@ -71,6 +71,7 @@ std::set<std::string> CommandsWithDatabases() {
 TEST_F(Plaintext, IsWarnedOfByEveryCommandThatIsGivenADatabase) {
   ExpectWarning({"dispatch", "--config", "pay"}, "--store");
   ExpectWarning({"slots", "verify"}, "--store");
+  ExpectWarning({"restore"}, "--store");
   ExpectWarning({"sender", "--broker", "kafka://127.0.0.1:1", "--data", dir_ / "sender"},
                 "--store");
   for (const char* flag : {"--store", "--policy-store", "--slots-store", "--notify-store"}) {

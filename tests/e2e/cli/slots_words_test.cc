@@ -59,9 +59,9 @@ TEST_F(SlotsWords, WhatIsWrongWithAConfigIsNamed) {
   EXPECT_EQ(none.exit_code, kUsage);
   EXPECT_THAT(none.error_output, HasSubstr("give --window and --max"));
   EXPECT_THAT(Config({"set", "bank", "--window", "soon", "--max", "1"}).error_output,
-              HasSubstr("--window must be"));
+              HasSubstr("--window soon: write a number with a unit"));
   EXPECT_THAT(Config({"set", "bank", "--window", "1us", "--max", "1"}).error_output,
-              HasSubstr("--window must be"));
+              HasSubstr("--window 1us: write a number with a unit"));
   for (const char* tenant : {"acme", "=3", "acme=", "acme=many", "acme=-1"}) {
     const RunResult wrong =
         Config({"set", "bank", "--window", "4s", "--max", "1", "--tenant", tenant});

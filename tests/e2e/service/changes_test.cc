@@ -96,6 +96,7 @@ TEST_F(Changes, SlotConfigsAreAuditedAndUndone) {
               AllOf(HasSubstr(kWho), HasSubstr(R"("target":"slots:pay","before":null,"after":{)")));
   ASSERT_EQ(put("7"), 201);
   EXPECT_THAT(Latest(), HasSubstr(R"("before":{"configName":"pay","version":1,)"));
+  EXPECT_EQ(Ask("POST", "/admin/audit/1/undo").status, 409) << "it is not the latest";
   EXPECT_EQ(UndoLatest().status, 200);
   EXPECT_THAT(active().body, AllOf(HasSubstr("\"maxPerWindow\":100"), HasSubstr("\"version\":3"),
                                    HasSubstr(R"("tenants":{"*":1,"a":3})")));
@@ -105,7 +106,7 @@ TEST_F(Changes, SlotConfigsAreAuditedAndUndone) {
   EXPECT_EQ(active().status, 404);
   EXPECT_EQ(UndoLatest().status, 200);
   EXPECT_THAT(active().body, HasSubstr("\"maxPerWindow\":100"));
-  EXPECT_EQ(Ask("POST", "/admin/audit/1/undo").status, 409);
+  EXPECT_EQ(Ask("POST", "/admin/audit/2/undo").status, 409) << "it was undone";
 
   ASSERT_EQ(Ask("POST", "/admin/rate-limit/config",
                 R"({"configName":"other","windowSize":"PT1M","maxPerWindow":1})")

@@ -112,7 +112,8 @@ TEST_P(KeysTest, AreListedPageByPageWithWhatIsUsed) {
     users.insert("default/p|user:u" + std::to_string(i));
   }
   EXPECT_EQ(List("limit=10&prefix=default/p"), users);
-  EXPECT_GE(pages_, 3);  // 25 by 10
+  // 25 by 10; but a reply of Redis to SCAN may have more keys than were asked for.
+  EXPECT_GE(pages_, GetParam().starts_with("redis") ? 2 : 3);
   std::set<std::string> some;
   for (int i = 20; i < 30; ++i) some.insert("default/p|user:u" + std::to_string(i));
   EXPECT_EQ(List("limit=1000&prefix=default/p%7Cuser:u2"), some);
