@@ -220,14 +220,20 @@ double MetricOf(const std::string& text, const std::string& name) {
 
 // e3 is refused for good, e5 fails whenever it comes, all others are taken.
 TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
+  std::atomic<int> taken = 0;
+  std::atomic<bool> failed = false;
   const test::TcpServer bank([&](test::TcpConnection& connection) {
     for (;;) {
       const std::string head = connection.ReadThrough("\r\n\r\n");
       connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
-      // So that others are taken while e5 fails: only then does that count.
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
       const bool refused = head.find("Idempotency-Key: e3\r") != std::string::npos;
       const bool failing = head.find("Idempotency-Key: e5\r") != std::string::npos;
+      // A failure counts only if others were taken meanwhile. Of four more, one of the two other
+      // workers has two, and has noted the first of them before it sent the second.
+      if (failing && !failed.exchange(true)) {
+        EXPECT_TRUE(test::WaitUntil([&, most = taken + 4] { return taken >= most; }));
+      }
+      if (!refused && !failing) ++taken;
       connection.Send(std::string("HTTP/1.1 ") +
                       (refused   ? "422"
                        : failing ? "503"
