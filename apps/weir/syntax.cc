@@ -280,7 +280,7 @@ Option Syntax::AddOption(std::string name, std::vector<std::int64_t>& values, st
 Option Syntax::AddOption(std::string name, std::vector<std::string>& values, std::string help) {
   return Option(app_->add_option(std::move(name), values, std::move(help)));
 }
-Option Syntax::AddOption(std::string name, OnValues on_values, std::string help) {
+Option Syntax::AddOption(std::string name, const OnValues& on_values, std::string help) {
   return Option(app_->add_option_function(std::move(name), on_values, std::move(help)));
 }
 Option Syntax::AddFlag(std::string name, bool& value, std::string help) {

@@ -76,7 +76,7 @@ class Syntax {
   Option AddOption(std::string name, std::vector<std::string>& values, std::string help = "");
   Option AddOption(std::string name, std::vector<std::int64_t>& values, std::string help = "");
   /// Calls `on_values` with the values instead of keeping them.
-  Option AddOption(std::string name, OnValues on_values, std::string help = "");
+  Option AddOption(std::string name, const OnValues& on_values, std::string help = "");
   Option AddFlag(std::string name, bool& value, std::string help = "");
 
   Syntax AddSubcommand(std::string name, std::string about);
