@@ -256,10 +256,8 @@ Result<std::int64_t> RedisLedger::AppendEntry(const AuditEntry& entry) {
   const Answer answer = session_.Call(
       AppendScript(), {kState, kEntries, kIds, kHistory, TargetKey(kept.target)}, arguments);
   if (answer.status.ok()) return answer.reply.integer;
-  if (answer.sent && answer.reply.kind != Reply::Kind::kError) {
-    return NotKnown(answer.status.error());
-  }
-  return answer.status.error();
+  const bool maybe = answer.sent && answer.reply.kind != Reply::Kind::kError;
+  return maybe ? NotKnown(answer.status.error()) : answer.status.error();
 }
 
 Result<AuditEntry> RedisLedger::ReadEntry(std::int64_t id) {
