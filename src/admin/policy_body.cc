@@ -273,6 +273,9 @@ Result<PolicyBody> ReadPolicyBody(std::string_view body) {
     }
   }
   std::vector<std::string> warnings = UnusedNumbers(policy, given);
+  if (!given.contains("capacity") && !policy.unlimited && !policy.type.is_override()) {
+    warnings.push_back("capacity is missing; the limit is " + std::to_string(policy.capacity));
+  }
   return PolicyBody{std::move(policy), given.contains("domain"), std::move(warnings)};
 }
 

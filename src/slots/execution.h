@@ -181,7 +181,7 @@ struct Backlog {
   std::int64_t cap = 0;
   std::int64_t due = 0;      ///< scheduled and due by now; kMaxCounted or above: at least so many
   Millis oldest_due = 0;     ///< 0: none
-  std::int64_t later = 0;    ///< places taken in windows after the present one
+  std::int64_t later = 0;    ///< scheduled and not due yet: the rest of this window, and all later
   std::int64_t claimed = 0;  ///< granted and not finished
   std::int64_t granted = 0;  ///< in the present window
   std::int64_t failed = 0;   ///< dead letters; kMaxCounted: at least so many

@@ -163,7 +163,7 @@ Result<std::vector<Compared>> Compare(const Words& words) {
   std::vector<Compared> all;
   for (PolicyDocument& document : *documents) {
     for (const std::string& warning : document.warnings) {
-      std::cerr << "weir: warning: " << Shown(document.policy.key) << ": " << warning << '\n';
+      std::cerr << "weir: warning: " << Shown(document.policy.key, 200) << ": " << warning << '\n';
     }
     Result<ServiceReply> now =
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(document.policy.key));

@@ -205,9 +205,15 @@ void PostgresSlotStore::FinishMany(std::vector<Finish> ends, Done<std::vector<Fi
 
 void PostgresSlotStore::ListBacklogs(Millis now, Done<std::vector<Backlog>> done) {
   worker_->Ask(&Worker::RunLong,
-               "SELECT b.*, c.calendar, l.n FROM weir_slots_backlogs($1) b CROSS JOIN LATERAL "
-               "(SELECT config_id, calendar FROM rate_limit_config WHERE config_name = b.r_config "
-               "ORDER BY version DESC LIMIT 1) c CROSS JOIN LATERAL "
+               "SELECT b.*, c.calendar, l.n + s.n FROM weir_slots_backlogs($1) b "
+               "CROSS JOIN LATERAL (SELECT config_id, calendar, CASE WHEN cardinality(tenants) = 0 "
+               "THEN ARRAY[''] ELSE tenants END AS classes FROM rate_limit_config "
+               "WHERE config_name = b.r_config ORDER BY version DESC LIMIT 1) c "
+               "CROSS JOIN LATERAL (SELECT count(*) AS n FROM unnest(c.classes) k(class) "
+               "CROSS JOIN LATERAL (SELECT FROM rate_limit_event_slot e "
+               "WHERE e.config_id = c.config_id AND e.tenant_class = k.class AND e.state = 0 "
+               "AND e.scheduled_time > b.r_now AND e.scheduled_time < b.r_window + b.r_size "
+               "LIMIT 1000000) d) s CROSS JOIN LATERAL "
                "(SELECT coalesce(sum(w.slot_count), 0)::bigint AS n FROM (SELECT DISTINCT "
                "window_ms FROM rate_limit_config g WHERE g.config_name = b.r_config) z "
                "JOIN rate_limit_window_counter w ON w.config_id = c.config_id "

@@ -15,11 +15,29 @@ namespace {
 using weir::sqlite::Connection;
 using weir::sqlite::Statement;
 
-Status ReadDue(Connection& connection, const StoredConfig& stored, Backlog& backlog) {
+std::vector<std::string> ClassesOf(const StoredConfig& stored) {
   std::vector<std::string> classes;
   for (const auto& [name, weight] : stored.config.tenants) classes.push_back(name);
   if (classes.empty()) classes.emplace_back();
-  for (const std::string& name : classes) {
+  return classes;
+}
+
+/// What is not due yet in the present window.
+Result<std::int64_t> CountSoon(Connection& connection, const StoredConfig& stored,
+                               const Backlog& backlog) {
+  std::int64_t soon = 0;
+  for (const std::string& name : ClassesOf(stored)) {
+    const Result<std::int64_t> number =
+        connection.ReadNumber(kCountSoon, stored.id, name, backlog.now,
+                              backlog.window_start + backlog.window_size, kMaxCounted);
+    if (!number.ok()) return number.error();
+    soon += *number;
+  }
+  return soon;
+}
+
+Status ReadDue(Connection& connection, const StoredConfig& stored, Backlog& backlog) {
+  for (const std::string& name : ClassesOf(stored)) {
     Result<Statement> query = connection.Prepare(kCountDue);
     if (!query.ok()) return query.error();
     Result<bool> row = query->BindAll(stored.id, name, backlog.now, kMaxCounted).Step();
@@ -42,13 +60,15 @@ Result<Backlog> ReadBacklog(Connection& connection, const StoredConfig& stored, 
                   .cap = config.max_per_window,
                   .calendar = config.calendar};
   if (Status s = ReadDue(connection, stored, backlog); !s.ok()) return s.error();
+  const Result<std::int64_t> soon = CountSoon(connection, stored, backlog);
+  if (!soon.ok()) return soon.error();
   Status failed;
   const auto read = [&](std::string_view sql, const auto&... values) {
     const Result<std::int64_t> number = connection.ReadNumber(sql, stored.id, values...);
     if (!number.ok()) failed = number.error();
     return number.ok() ? *number : 0;
   };
-  backlog.later = read(kCountLater, backlog.window_start);
+  backlog.later = *soon + read(kCountLater, backlog.window_start);
   backlog.claimed = read(kCountClaimed);
   backlog.granted = read(kReadGranted, config.window_size, backlog.window_start);
   backlog.failed = read(kCountFailed, kMaxCounted);

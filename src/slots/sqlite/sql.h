@@ -18,6 +18,7 @@ extern const char* const kLookInArchive;
 extern const char* const kCountDue;
 extern const char* const kCountClaimed;
 extern const char* const kCountLater;
+extern const char* const kCountSoon;
 extern const char* const kReadGranted;
 extern const char* const kCountFailed;
 extern const char* const kHasExecuted;

@@ -158,6 +158,11 @@ TEST_P(Backlogs, TheBacklogSaysHowLongCatchingUpTakes) {
   EXPECT_EQ(backlog.due, 0);
   EXPECT_FALSE(backlog.executed);
   EXPECT_EQ(CaughtUpBy(backlog, {}), kNoon - 1);
+  // Each is due or comes later, also within a window.
+  for (const Millis at : {kNoon - 1, kNoon, kNoon + kWindow / 2, kNoon + 3 * kWindow + 1}) {
+    const Backlog then = client().Backlogs(at).at(0);
+    EXPECT_EQ(then.due + then.later, 45) << at - kNoon;
+  }
   const Millis now = kNoon + 600'000;
   const Claim claim = ClaimAt(now, 3);
   EXPECT_THAT(claim.events, SizeIs(3));

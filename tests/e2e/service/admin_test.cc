@@ -67,16 +67,18 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
               HasSubstr(R"(["window is not used by TOKEN_BUCKET","buckets is not used by )"));
   for (const char* numbers : {R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":0)",
                               R"("type":"SLIDING_WINDOW","capacity":5)",
-                              R"("type":"TOKEN_BUCKET","windowSeconds":60,"refillRate":1)"}) {
+                              R"("type":"TOKEN_BUCKET","capacity":5,"windowSeconds":60)"}) {
     EXPECT_THAT(create(numbers), Not(HasSubstr("warnings"))) << numbers;
   }
+  // A limit that nobody chose.
+  const std::string made = create(R"("type":"FIXED_WINDOW")");
+  EXPECT_THAT(made, HasSubstr(R"("warnings":["capacity is missing; the limit is 100"]})"));
   // An answer may be sent back as it is.
-  const std::string made = create(R"("type":"FIXED_WINDOW","refillRate":10)");
   const HttpResponse back = client.Send("PUT", "/admin/policies/k5", made);
   EXPECT_EQ(back.status, 200);
   EXPECT_THAT(back.body, Not(HasSubstr("warnings")));
   EXPECT_THAT(client.Send("PUT", "/admin/policies/k5", R"({"type":"SLIDING_WINDOW"})").body,
-              HasSubstr(R"(["the type changes from FIXED_WINDOW to SLIDING_WINDOW, so keys start )"
+              HasSubstr(R"(,"the type changes from FIXED_WINDOW to SLIDING_WINDOW, so keys start )"
                         R"(with a full quota"])"));
 }
 

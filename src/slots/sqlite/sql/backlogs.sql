@@ -6,6 +6,11 @@ FROM rate_limit_event_slot INDEXED BY rate_limit_event_due WHERE config_id = ?1
 AND tenant_class = ?2 AND state = 0 AND scheduled_time <= ?3
 ORDER BY scheduled_time LIMIT ?4)
 
+-- name: count_soon
+SELECT count(*) FROM (SELECT 1 FROM rate_limit_event_slot INDEXED BY rate_limit_event_due
+WHERE config_id = ?1 AND tenant_class = ?2 AND state = 0 AND scheduled_time > ?3
+AND scheduled_time < ?4 LIMIT ?5)
+
 -- name: count_later
 SELECT coalesce(sum(slot_count), 0) FROM rate_limit_window_counter WHERE config_id = ?1
 AND window_ms IN (SELECT window_ms FROM rate_limit_config WHERE config_id = ?1)
