@@ -285,7 +285,7 @@ TEST(PolicyLimiter, AChangeIsInForceForTheNextCheckAndKeepsCharges) {
   EXPECT_EQ(Asked::For({{"user", "1"}}).On(*limiter).decision.remaining, 7);  // 10 - 2 - 1
 }
 
-// Who asks may have chosen the value: an error would be a way past the limit wherever errors let
+// The client may have chosen the value: an error would be a way past the limit wherever errors let
 // requests pass, as they do in Envoy.
 TEST(PolicyLimiter, AValueThatIsTooLongForANameIsLimitedLikeAnyOther) {
   World world(kTwo);
