@@ -194,9 +194,9 @@ bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
     problems.push_back({path, {}, "is a directory; expected a file"});
     return false;
   }
-  // Whoever opens one waits for somebody who writes. A shell's `<(…)` is under /dev.
-  if (std::filesystem::is_fifo(path, trouble) && !path.starts_with("/dev/") &&
-      !path.starts_with("/proc/")) {
+  // Whoever opens one waits for somebody who writes. A shell's `<(…)` is under /dev/fd.
+  if (std::filesystem::is_fifo(path, trouble) && !path.starts_with("/dev/fd/") &&
+      !path.starts_with("/proc/") && path != "/dev/stdin") {
     problems.push_back({path, {}, "is a named pipe; expected a file"});
     return false;
   }

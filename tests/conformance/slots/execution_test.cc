@@ -202,11 +202,19 @@ TEST_P(Execution, ARetryTakesASlotAgain) {
 }
 
 TEST_P(Execution, ARetryWithoutRoomKeepsTheSlotItHad) {
-  client().Put(Pay(1));
-  client().Assign(client().Ask("e", "pay", kNoon));
+  Config config = Pay(2);
+  config.headroom = 0;
+  config.fair_windows = 1;
+  config.tenants = {{"acme", 1}, {"*", 1}};
+  client().Put(config);
+  client().Assign(client().Ask("e", "pay", kNoon, "acme"));
   const Slot before = *client().Find("e");
   ClaimAt(kNoon + kWindow);
-  client().Deactivate("pay");
+  // Its tenant has one place in each of the two windows that the search may use.
+  for (const Millis window : {kNoon + 20'000, kNoon + 20'000 + kWindow}) {
+    const auto ask = client().Ask("busy" + std::to_string(window), "pay", window, "acme");
+    ASSERT_EQ(client().Assign(ask).outcome, Outcome::kNew);
+  }
   EXPECT_THAT(client().Finish({{.event_id = "e",
                                 .attempt = 1,
                                 .failed = true,

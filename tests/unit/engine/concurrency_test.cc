@@ -104,6 +104,7 @@ TEST(EngineLocks, AKeyWaitsForItsOwnShardAlone) {
                                              }});
   for (int i = 0; i < kKeys; ++i) (void)engine.TryAcquire("user:" + std::to_string(i));
   ASSERT_EQ(engine.stats().contended, 0U);
+  std::atomic<bool> same_key_asks{false};
   std::atomic<bool> same_key_answered{false};
   std::atomic<int> others_answered{0};
   {
@@ -111,6 +112,7 @@ TEST(EngineLocks, AKeyWaitsForItsOwnShardAlone) {
     threads.emplace_back([&] { (void)engine.TryAcquire("new"); });
     evicting.get_future().wait();
     threads.emplace_back([&] {
+      same_key_asks = true;
       (void)engine.TryAcquire("new");
       same_key_answered = true;
     });
@@ -120,7 +122,7 @@ TEST(EngineLocks, AKeyWaitsForItsOwnShardAlone) {
         ++others_answered;
       });
     }
-    EXPECT_TRUE(test::WaitUntil([&] { return others_answered >= kOthers / 2; }));
+    EXPECT_TRUE(test::WaitUntil([&] { return same_key_asks && others_answered >= kOthers / 2; }));
     EXPECT_FALSE(same_key_answered);
     released.set_value();
   }

@@ -98,10 +98,10 @@ class KeptMemoryTest : public SessionTest {
 
 TEST_F(KeptMemoryTest, ARefusedMessageIsFreed) {
   const std::size_t before = live;
-  EXPECT_EQ(Ask("/weir.v1.Limiter/CheckBatch", Empties(250'000)), "3");
-  EXPECT_EQ(Ask("/weir.v1.Limiter/CheckStream", Empties(250'000)), "3");
-  EXPECT_EQ(Ask(std::string(kShouldRateLimitPath), Empties(250'000)), "3");
-  EXPECT_EQ(Ask(std::string(kStreamRateLimitQuotasPath), Empties(250'000)), "3");
+  EXPECT_EQ(Ask("/weir.v1.Limiter/CheckBatch", Empties(50'000)), "3");
+  EXPECT_EQ(Ask("/weir.v1.Limiter/CheckStream", Empties(50'000)), "3");
+  EXPECT_EQ(Ask(std::string(kShouldRateLimitPath), Empties(50'000)), "3");
+  EXPECT_EQ(Ask(std::string(kStreamRateLimitQuotasPath), Empties(50'000)), "3");
   Restart({});
   EXPECT_LT(live, before + kMiB);
 }
@@ -110,7 +110,7 @@ TEST_F(KeptMemoryTest, ARefusedMessageBehindOthersIsFreed) {
   const std::size_t before = live;
   std::string messages;
   for (int i = 0; i < 500; ++i) messages += Framed("");
-  EXPECT_EQ(Ask("/weir.v1.Limiter/CheckStream", messages + Empties(250'000)), "3");
+  EXPECT_EQ(Ask("/weir.v1.Limiter/CheckStream", messages + Empties(50'000)), "3");
   Restart({});
   EXPECT_LT(live, before + kMiB);
 }
