@@ -1,7 +1,7 @@
 // A plain Boost.Beast server with a weir::Filter in front of its handler.
 //
-//   filter_beast_server 8080     serves on that port until it is ended
-//   filter_beast_server          serves itself a few requests and prints what came back
+//   filter_beast_server 8080     serves on that port until it is stopped
+//   filter_beast_server          sends itself a few requests and prints the answers
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
@@ -41,7 +41,7 @@ weir::FilterRequest View(const Request& request, const std::string& peer) {
           .header = header};
 }
 
-/// The application itself, which knows nothing of limits.
+/// The application itself, which knows nothing about limits.
 Response Handle(const Request& request) {
   Response response(http::status::ok, request.version());
   response.body() = "Hello, Successfully retrieved request";

@@ -1,5 +1,5 @@
-// At most two exports at a time per account. An export that dies without giving its permit back
-// loses it after ten minutes. The clock is a manual one, so that the minutes pass at once.
+// At most two exports at a time per account. If an export dies without releasing its permit,
+// the permit is free again after ten minutes. A manual clock lets the minutes pass at once.
 
 #include <chrono>
 #include <iostream>

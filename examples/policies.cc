@@ -1,5 +1,5 @@
-// Policies inside a program: who may do how much stands in a file, and can be changed while this
-// runs. It takes policy files.
+// Policies inside a program: files say who may do how much, and may change while it runs.
+// Arguments: the policy files.
 
 #include <iostream>
 #include <string>

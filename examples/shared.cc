@@ -1,6 +1,6 @@
-// Several processes that share one limit through a store: run it as often as you like at once, and
-// together they do no more than ten jobs in any hour. It takes the URL of a Redis, PostgreSQL or
-// MariaDB server.
+// Several processes share one limit through a store: start it several times at once, and together
+// they do at most ten jobs in any hour. Argument: the URL of a Redis, PostgreSQL, MySQL or MariaDB
+// server.
 
 #include <chrono>
 #include <iostream>

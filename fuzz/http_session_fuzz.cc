@@ -53,10 +53,11 @@ class Wire final : public net::Connection, public HttpSession::Transport {
       std::copy_n(bytes.begin(), n, space.begin());
       session.Received(n);
       bytes.remove_prefix(n);
+      net::Stream::Next next;
       do {
-        (void)session.Sent(session.Output().size());
-        session.Advance();
-      } while (!session.Output().empty());
+        session.Sent(session.Output().size());
+        next = session.Advance();
+      } while (next == net::Stream::Next::kAgain || !session.Output().empty());
     }
   }
 

@@ -84,7 +84,6 @@ class RemoteStore final : public store::Store {
   RemoteStore& operator=(const RemoteStore&) = delete;
 
   void Apply(std::span<store::Application> batch, store::Done done) override;
-  bool immediate() const noexcept override { return false; }
 
  private:
   struct Message;

@@ -92,7 +92,6 @@ class Process::Tap final : public store::Store {
     }
     inner_.Apply(batch, std::move(done));
   }
-  bool immediate() const noexcept override { return false; }
 
  private:
   void Break(store::Application& application) const {

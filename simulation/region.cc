@@ -62,7 +62,6 @@ struct Region::Process {
           charged_[grants()] = at;
       });
     }
-    bool immediate() const noexcept override { return false; }
 
    private:
     std::uint64_t grants() const { return process_.leasing->last_grant(); }

@@ -22,15 +22,14 @@ inline int StartFailure(const Error& error) noexcept {
 /// Thread safety: made before main begins, read-only afterwards.
 class Command {
  public:
-  /// Adds options to `word` and sets its callback, which leaves the program's exit code in
-  /// `exit_code`.
-  using Configure = void (*)(Syntax word, int& exit_code);
+  /// Adds options to `word` and says what it does.
+  using Configure = void (*)(Syntax word);
 
   Command(const char* name, const char* description, Configure configure);
 
   const char* name() const noexcept { return name_; }
   const char* description() const noexcept { return description_; }
-  void Add(Syntax program, int& exit_code) const;
+  void Add(Syntax program) const;
 
   /// All of them, in alphabetical order.
   static std::vector<const Command*> All();

@@ -97,7 +97,7 @@ void PrintFish(const std::vector<Place>& places) {
   }
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto shell = std::make_shared<std::string>();
   word.AddOption("shell", *shell, "The shell: bash, zsh or fish")
       .Required()
@@ -105,13 +105,13 @@ void Configure(Syntax word, int& exit_code) {
   word.Footer(
       "  source <(weir completion bash)\n"
       "  weir completion fish > ~/.config/fish/completions/weir.fish");
-  word.OnRun([word, shell, &exit_code] {
+  word.OnRun([word, shell] {
     std::vector<Place> places;
     Walk(word.parent(), "", places);
     if (*shell == "bash") PrintBash(places);
     if (*shell == "zsh") PrintZsh(places);
     if (*shell == "fish") PrintFish(places);
-    exit_code = 0;
+    return 0;
   });
 }
 

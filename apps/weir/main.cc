@@ -51,9 +51,7 @@ Command::Command(const char* name, const char* description, Configure configure)
   Commands().push_back(this);
 }
 
-void Command::Add(Syntax program, int& exit_code) const {
-  configure_(program.AddSubcommand(name_, description_), exit_code);
-}
+void Command::Add(Syntax program) const { configure_(program.AddSubcommand(name_, description_)); }
 
 std::vector<const Command*> Command::All() {
   std::vector<const Command*> commands = Commands();

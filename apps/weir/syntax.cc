@@ -38,20 +38,23 @@ const std::vector<Group>& Groups() {
   return groups;
 }
 
+/// Of the one command that this process runs.
+int exit_code = 0;
+
 /// Adds all commands, group by group; one that no group names comes last.
-void AddCommands(CLI::App& program, int& exit_code) {
+void AddCommands(CLI::App& program) {
   std::vector<const Command*> rest = Command::All();
   for (const Group& group : Groups()) {
     for (const std::string_view name : group.commands) {
       const auto found = std::find_if(rest.begin(), rest.end(),
                                       [name](const Command* one) { return one->name() == name; });
       if (found == rest.end()) continue;
-      (*found)->Add(Syntax(&program), exit_code);
+      (*found)->Add(Syntax(&program));
       program.get_subcommand(std::string(name))->group(group.title);
       rest.erase(found);
     }
   }
-  for (const Command* command : rest) command->Add(Syntax(&program), exit_code);
+  for (const Command* command : rest) command->Add(Syntax(&program));
 }
 
 /// How CLI11 begins when the value of an option is not a number.
@@ -292,7 +295,9 @@ Syntax Syntax::AddSubcommand(std::string name, std::string about) {
 }
 void Syntax::RequireSubcommand() { app_->require_subcommand(1); }
 void Syntax::Footer(std::string text) { app_->footer(std::move(text)); }
-void Syntax::OnRun(std::function<void()> run) { app_->callback(std::move(run)); }
+void Syntax::OnRun(std::function<int()> run) {
+  app_->callback([run = std::move(run)] { exit_code = run(); });
+}
 void Syntax::Missing(const std::string& argument) { throw CLI::RequiredError(argument); }
 
 std::string Syntax::name() const { return app_->get_name(); }
@@ -321,8 +326,7 @@ int Command::Run(std::vector<std::string> words) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.require_subcommand(1);
   program.set_version_flag("--version", "weir " + std::string(telemetry::kVersion));
-  int exit_code = 0;
-  AddCommands(program, exit_code);
+  AddCommands(program);
   program.footer(kFooter);  // last, or every command would have it too
   try {
     // The last one first, as CLI11 wants them.

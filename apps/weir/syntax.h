@@ -82,8 +82,9 @@ class Syntax {
   Syntax AddSubcommand(std::string name, std::string about);
   void RequireSubcommand();
   void Footer(std::string text);
-  /// What the command does. Runs when the command line has been read.
-  void OnRun(std::function<void()> run);
+  /// What the command does; returns the program's exit code. Runs when the command line has been
+  /// read.
+  void OnRun(std::function<int()> run);
 
   /// Ends the reading of the command line: `argument` is required and missing.
   [[noreturn]] static void Missing(const std::string& argument);

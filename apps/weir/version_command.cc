@@ -6,8 +6,11 @@
 namespace weir::app::version_command {
 namespace {
 
-void Configure(Syntax word, int&) {
-  word.OnRun([] { std::cout << "weir " << telemetry::kVersion << '\n'; });
+void Configure(Syntax word) {
+  word.OnRun([] {
+    std::cout << "weir " << telemetry::kVersion << '\n';
+    return 0;
+  });
 }
 
 const Command kVersion("version", "Print the version.", Configure);

@@ -41,7 +41,6 @@ class Counting final : public store::Store {
     calls_ += batch.size();
     inner_->Apply(batch, std::move(done));
   }
-  bool immediate() const noexcept override { return inner_->immediate(); }
 
  private:
   std::unique_ptr<Store> inner_;

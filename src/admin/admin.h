@@ -46,8 +46,18 @@ struct AdminParts {
   const limiter::TopKeys& top;
   const LiveTotals& live;
   const limiter::Assignments& assignments;
-  store::FindHeld find_held;  ///< null: nothing can be leased
+  store::FindHeld find_held;         ///< null: nothing can be leased
+  bool default_for_requests = true;  ///< config::Config::default_for_requests
 };
+
+/// Behind the guard, calls `handle(parts, more…, request, reply)`. All must outlive the handler.
+template <typename Handle, typename... More>
+http::Handler Guarded(const AdminParts& parts, Handle handle, More&... more) {
+  return Guarded(parts.guard,
+                 [&parts, handle, &more...](const http::Request& request, http::Reply reply) {
+                   handle(parts, more..., request, std::move(reply));
+                 });
+}
 
 /// Adds /admin/status, /admin/metrics, /admin/reset, /admin/policies with their versions,
 /// /admin/explain, /admin/audit, /admin/top and /admin/live. A router
@@ -68,7 +78,7 @@ void AddAdminExplain(http::Router& router, const AdminParts& parts,
 /// (any method but GET and HEAD). For changes that have no undo; what was before is not known.
 http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler);
 /// The same for a handler that knows only later whether it changes anything: the reply for then.
-http::Reply AuditedReply(AuditLog& audit, std::string action, const http::Request& request,
+http::Reply AuditedReply(AuditLog& audit, const std::string& action, const http::Request& request,
                          http::Reply reply);
 
 /// The `expiresAt` of a body, for a policy that comes back; nothing if there is none.

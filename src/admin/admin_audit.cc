@@ -67,7 +67,7 @@ Result<policy::AuditQuery> ReadQuery(const http::Request& request) {
                             .except = std::move(*except)};
 }
 
-void List(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+void ListChanges(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
   auto query = ReadQuery(request);
   if (!query.ok()) return reply(http::ErrorResponse(query.error()));
   const std::size_t limit = query->limit;
@@ -145,7 +145,7 @@ PolicyChanges::Done AnswerChange(int status, http::Reply reply, std::vector<std:
   };
 }
 
-http::Reply AuditedReply(AuditLog& audit, std::string action, const http::Request& request,
+http::Reply AuditedReply(AuditLog& audit, const std::string& action, const http::Request& request,
                          http::Reply reply) {
   AuditEntry entry{.who = WhoAsks(request), .action = action, .target = TargetOf(action, request)};
   return [&audit, entry = std::move(entry), reply = std::move(reply)](http::Response response) {
@@ -178,10 +178,7 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
 }
 
 void AddAdminAudit(http::Router& router, const AdminParts& parts) {
-  router.Add("GET", "/admin/audit",
-             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               List(parts, request, reply);
-             }));
+  router.Add("GET", "/admin/audit", Guarded(parts, ListChanges));
   router.Add("POST", "/admin/audit/{id}/undo",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
                const auto id = Number(request.params[0]);

@@ -28,8 +28,9 @@ constexpr std::size_t kMaxAssignments = 100;
 /// A question, with the memory that looking for its answer takes.
 struct Asked {
   Subject subject;
-  std::string domain;  ///< of the entries
-  std::string note;    ///< what else decides about the same key or entries, or otherwise
+  std::string domain;         ///< of the entries
+  std::string note;           ///< what else decides about the same key or entries, or otherwise
+  std::string throttle = {};  ///< the key's bucket of CL.THROTTLE, if that has charged it
   std::optional<EntryRequest> described;
   policy::Request request;
   std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
@@ -105,7 +106,12 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
   json.Field("policy", explanation.policy);
   if (!asked.domain.empty()) json.Field("domain", asked.domain);
   if (!asked.note.empty()) json.Field("note", asked.note);
-  json.Field("why", explanation.why);
+  if (!asked.throttle.empty()) json.Field("throttle", asked.throttle);
+  json.Field("why",
+             asked.throttle.empty()
+                 ? explanation.why
+                 : "CL.THROTTLE decides by the limit of each command; a check of this key: " +
+                       explanation.why);
   if (!asked.hint.empty()) json.Field("hint", asked.hint);
   json.Key("policies").BeginArray();
   for (const limiter::ExplainedPolicy& policy : explanation.policies) {
@@ -202,7 +208,7 @@ void ExplainEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter,
   std::vector<std::string> domains = DomainsOf(*policies, asked->subject);
   if (domains.size() > 1) return asked->reply(AskWhich(domains));
   asked->domain = std::move(domains.front());
-  asked->described.emplace(*policies, asked->subject, asked->domain);
+  asked->described.emplace(*policies, asked->subject, asked->domain, parts.default_for_requests);
   asked->request = asked->described->request;
   asked->note = NoteOf(*policies, *asked);
   asked->assigned =
@@ -217,7 +223,10 @@ void ExplainKey(const AdminParts& parts, limiter::PolicyLimiter& limiter,
   asked->request.key = asked->subject.key;
   const std::string bucket = std::string(kThrottleBucket) + asked->subject.key;
   AskThrottled(limiter, bucket, [&parts, &limiter, asked, bucket](auto full_in) {
-    if (full_in.count() > 0) asked->note = AboutThrottled(parts.top, bucket, full_in);
+    if (full_in.count() > 0) {
+      asked->note = AboutThrottled(parts.top, bucket, full_in);
+      asked->throttle = bucket;
+    }
     ExplainRequest(parts, limiter, asked);
   });
 }
@@ -239,11 +248,7 @@ void Explain(const AdminParts& parts, limiter::PolicyLimiter& limiter, const htt
 
 void AddAdminExplain(http::Router& router, const AdminParts& parts,
                      limiter::PolicyLimiter& limiter) {
-  router.Add(
-      "GET", "/admin/explain",
-      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
-        Explain(parts, limiter, request, std::move(reply));
-      }));
+  router.Add("GET", "/admin/explain", Guarded(parts, Explain, limiter));
 }
 
 }  // namespace weir::admin

@@ -173,11 +173,7 @@ void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
 }  // namespace
 
 void AddAdminKeys(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
-  router.Add(
-      "GET", "/admin/metrics",
-      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
-        ListKeys(parts, limiter, request, std::move(reply));
-      }));
+  router.Add("GET", "/admin/metrics", Guarded(parts, ListKeys, limiter));
   router.Add(
       "GET", "/admin/metrics/{*key}",
       Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {

@@ -249,12 +249,8 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
     parts.changes.Create(std::move(body->policy), WhoAsks(request),
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));
   });
-  add("PUT", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    Replace(parts, request, std::move(reply));
-  });
-  add("DELETE", "/admin/policies/{key}", [&parts](const http::Request& request, http::Reply reply) {
-    Delete(parts, request, std::move(reply));
-  });
+  router.Add("PUT", "/admin/policies/{key}", Guarded(parts, Replace));
+  router.Add("DELETE", "/admin/policies/{key}", Guarded(parts, Delete));
 }
 
 }  // namespace weir::admin

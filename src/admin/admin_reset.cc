@@ -99,7 +99,7 @@ Result<std::vector<Held>> StatesOf(const limiter::Check& check, const Subject& s
 
 /// The buckets of all policies that apply to a request, also of those that only look on: the same
 /// that /admin/explain names.
-void FindByEntries(limiter::PolicyLimiter& limiter, const Subject& subject,
+void FindByEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter, const Subject& subject,
                    const FoundStates& done) {
   const auto set = limiter.policies();
   const std::vector<std::string> domains = DomainsOf(*set, subject);
@@ -107,15 +107,16 @@ void FindByEntries(limiter::PolicyLimiter& limiter, const Subject& subject,
   const auto kept = std::make_shared<const Subject>(subject);
   const auto sought = std::make_shared<Sought>();
   sought->domain = domains.front();
-  sought->described.emplace(*set, *kept, sought->domain);
+  sought->described.emplace(*set, *kept, sought->domain, parts.default_for_requests);
   sought->check.request = sought->described->request;
   sought->check.op = store::Op::kPeek;
   limiter.Decide(std::span(&sought->check, 1),
                  [kept, sought, done] { done(StatesOf(sought->check, *kept)); });
 }
 
-void FindStates(limiter::PolicyLimiter& limiter, const Subject& subject, const FoundStates& done) {
-  if (!subject.entries.empty()) return FindByEntries(limiter, subject, done);
+void FindStates(const AdminParts& parts, limiter::PolicyLimiter& limiter, const Subject& subject,
+                const FoundStates& done) {
+  if (!subject.entries.empty()) return FindByEntries(parts, limiter, subject, done);
   std::vector<Held> states;
   const auto set = limiter.policies();
   if (subject.bucket.empty()) {
@@ -220,18 +221,20 @@ void AddAdminReset(http::Router& router, const AdminParts& parts, limiter::Polic
                        Run(limiter, reset);
                      }));
   router.Add("POST", "/admin/reset",
-             Guarded(parts.guard, [&limiter, begin](const http::Request& request,
-                                                    const http::Reply& reply) {
+             Guarded(parts.guard, [&parts, &limiter, begin](const http::Request& request,
+                                                            const http::Reply& reply) {
                const auto subject = ReadSubject(request.query);
                if (!subject.ok()) return reply(http::ErrorResponse(subject.error()));
                http::Request named = request;
                named.params = {subject->ToString()};  // what the audit log calls it
                const auto reset = begin(named, reply);
-               FindStates(limiter, *subject, [&limiter, reset](Result<std::vector<Held>> states) {
-                 if (!states.ok()) return reset->reply(http::ErrorResponse(states.error()));
-                 reset->states = std::move(*states);
-                 Run(limiter, reset);
-               });
+               FindStates(parts, limiter, *subject,
+                          [&limiter, reset](Result<std::vector<Held>> states) {
+                            if (!states.ok())
+                              return reset->reply(http::ErrorResponse(states.error()));
+                            reset->states = std::move(*states);
+                            Run(limiter, reset);
+                          });
              }));
 }
 

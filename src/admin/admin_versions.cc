@@ -193,18 +193,9 @@ Result<PolicyChanges::End> ReadEnd(std::string_view body) {
 }
 
 void AddAdminVersions(http::Router& router, const AdminParts& parts) {
-  router.Add("GET", "/admin/policies/{key}/versions",
-             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               Versions(parts, request, reply);
-             }));
-  router.Add("GET", "/admin/policies/{key}/versions/{version}",
-             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               Version(parts, request, reply);
-             }));
-  router.Add("GET", "/admin/policies/{key}/diff",
-             Guarded(parts.guard, [&parts](const http::Request& request, const http::Reply& reply) {
-               Diff(parts, request, reply);
-             }));
+  router.Add("GET", "/admin/policies/{key}/versions", Guarded(parts, Versions));
+  router.Add("GET", "/admin/policies/{key}/versions/{version}", Guarded(parts, Version));
+  router.Add("GET", "/admin/policies/{key}/diff", Guarded(parts, Diff));
   router.Add("POST", "/admin/policies/{key}/rollback",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
                const auto wanted = ReadWanted(request.body);

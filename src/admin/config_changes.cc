@@ -13,6 +13,19 @@ using State = Undoable::State;
 
 constexpr std::size_t kEntries = 1000;
 
+constexpr std::string_view kCount = ",\"currentCount\":";
+
+/// A state without its count, if it has one: its last field.
+std::string WithoutCount(const std::string& state) {
+  const std::size_t at = state.rfind(kCount);
+  return at == std::string::npos ? state : state.substr(0, at) + "}";
+}
+
+bool HasCounted(const State& state) {
+  return state && state->rfind(kCount) != std::string::npos &&
+         !state->ends_with(std::string(kCount) + "0}");
+}
+
 /// Runs tasks one after the other, also those that are given while one runs: a long queue of
 /// changes that end at once does not become a deep stack.
 void RunFlat(std::function<void()> task) {
@@ -36,6 +49,7 @@ struct ConfigChanges::Change {
   const Undoable& undoable;
   std::string name;
   AuditEntry entry;
+  bool resets_count = false;
   State before = {};
   State after = {};
   Undoable::Done<Status> done = {};
@@ -90,6 +104,11 @@ void ConfigChanges::Made(const ChangePtr& change) {
 }
 
 void ConfigChanges::Write(const ChangePtr& change) {
+  if (!change->resets_count || !HasCounted(change->before)) {
+    for (State* state : {&change->before, &change->after}) {
+      if (*state) *state = WithoutCount(**state);
+    }
+  }
   AuditEntry entry = change->entry;
   entry.before = change->before.value_or("");
   entry.after = change->after.value_or("");
@@ -124,11 +143,13 @@ http::Handler ConfigChanges::Audited(std::string_view kind, http::Handler handle
     std::optional<std::string> name;
     if (request.method != "GET" && request.method != "HEAD") name = undoable.name_of(request);
     if (!name) return handler(request, std::move(reply));
+    const bool resets = undoable.resets_count && undoable.resets_count(request);
     const auto change = std::make_shared<Change>(Change{undoable,
                                                         *name,
                                                         {.who = WhoAsks(request),
                                                          .action = undoable.kind + ".config",
-                                                         .target = undoable.kind + ":" + *name}});
+                                                         .target = undoable.kind + ":" + *name},
+                                                        resets});
     Begin(change->entry.target, [this, change, handler, &request, reply = std::move(reply)] {
       change->undoable.read(
           change->name, [this, change, handler, &request, reply](Result<State> before) {
@@ -156,7 +177,7 @@ void ConfigChanges::TakeBackLatest(const ChangePtr& change, const std::string& t
                                    const std::string& expected) {
   change->undoable.read(change->name, [this, change, text, expected](Result<State> now) {
     if (!now.ok()) return Answer(change, now.error());
-    if (now->value_or("") != expected) {
+    if (WithoutCount(now->value_or("")) != WithoutCount(expected)) {
       return Answer(change, Error{Code::kFailedPrecondition,
                                   "'" + change->entry.target +
                                       "' has been changed since, outside the service"});

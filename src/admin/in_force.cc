@@ -21,13 +21,49 @@ void LogUnable(const std::vector<std::string>& unable) {
 }  // namespace
 
 Status InForce::Put(PolicyMap policies) {
+  const std::lock_guard alone(putting_);
+  if (Status put = PutLocked(policies); !put.ok()) return put;
+  std::erase_if(ended_, [&policies](const auto& ended) {
+    const auto stored = policies.find(ended.first);
+    return stored == policies.end() || !ended.second.Is(stored->second);
+  });
+  const std::lock_guard lock(mutex_);
+  policies_ = std::move(policies);
+  return {};
+}
+
+Status InForce::End(const StoredPolicy& expired, std::optional<StoredPolicy> before) {
+  const std::lock_guard alone(putting_);
+  // Only this function and Put change them.
+  const auto stored = policies_.find(expired.key);
+  Ended ended{expired.version, expired.expires_at, std::move(before)};
+  if (stored == policies_.end() || !ended.Is(stored->second)) return {};  // changed meanwhile
+  const auto known = ended_.find(expired.key);
+  if (known != ended_.end() && known->second.Is(expired)) return {};
+  ended_.insert_or_assign(expired.key, std::move(ended));
+  Status put = PutLocked(policies_);
+  if (!put.ok()) ended_.erase(expired.key);
+  return put;
+}
+
+/// What is in force of a stored policy; null: nothing.
+const StoredPolicy* InForce::Standing(const StoredPolicy& policy) const {
+  const auto ended = ended_.find(policy.key);
+  if (ended == ended_.end() || !ended->second.Is(policy)) return &policy;
+  return ended->second.before ? &*ended->second.before : nullptr;
+}
+
+Status InForce::PutLocked(const PolicyMap& policies) {
   std::vector<Definition> definitions;
   definitions.reserve(policies.size());
   std::vector<ShadowOverride> overrides;
   const auto damaged = [](const std::string& key, const Error& error) {
     return Error{Code::kInternal, "the stored policy '" + key + "' is damaged: " + error.message};
   };
-  for (const auto& [key, policy] : policies) {
+  for (const auto& [key, stored] : policies) {
+    const StoredPolicy* const standing = Standing(stored);
+    if (standing == nullptr) continue;
+    const StoredPolicy& policy = *standing;
     if (policy.type.is_override()) {
       Result<ShadowOverride> over = ToOverride(policy);
       if (!over.ok()) return damaged(key, over.error());
@@ -42,8 +78,6 @@ Status InForce::Put(PolicyMap policies) {
     return set;
   }
   std::vector<std::string> unable = catalog_.status().unable;
-  const std::lock_guard lock(mutex_);
-  policies_ = std::move(policies);
   if (unable != unable_) LogUnable(unable);
   unable_ = std::move(unable);
   return {};

@@ -3,8 +3,10 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "admin/policy_store.h"
@@ -28,14 +30,34 @@ class InForce {
   /// Those that this process cannot charge (Policy::unable) are logged.
   Status Put(PolicyMap policies);
 
+  /// Puts `before` in force in the place of a stored policy that has expired (nothing: no other),
+  /// until another version of it is stored. Get and List tell what is stored.
+  Status End(const StoredPolicy& expired, std::optional<StoredPolicy> before);
+
   Result<StoredPolicy> Get(std::string_view key) const;
   PolicyStore::Page List(std::string_view after, std::size_t limit) const;
 
  private:
+  /// A stored policy that is not in force, and what is instead.
+  struct Ended {
+    std::int64_t version = 0;
+    Nanos expires_at = 0;
+    std::optional<StoredPolicy> before = {};
+
+    bool Is(const StoredPolicy& policy) const noexcept {
+      return policy.version == version && policy.expires_at == expires_at;
+    }
+  };
+
+  const StoredPolicy* Standing(const StoredPolicy& policy) const;
+  Status PutLocked(const PolicyMap& policies);
+
   Catalog& catalog_;
+  std::mutex putting_;                               // before mutex_
+  std::map<std::string, Ended, std::less<>> ended_;  // under putting_
   mutable std::mutex mutex_;
   PolicyMap policies_;
-  std::vector<std::string> unable_;  // as it was logged last
+  std::vector<std::string> unable_;  // as it was logged last; under putting_
 };
 
 /// A PolicyStore that answers from what is in force.
@@ -46,6 +68,9 @@ class StoreInForce : public PolicyStore {
   Result<StoredPolicy> Get(std::string_view key) const final { return in_force_.Get(key); }
   Page List(std::string_view after, std::size_t limit) const final {
     return in_force_.List(after, limit);
+  }
+  Status EndHere(const StoredPolicy& expired, std::optional<StoredPolicy> before) final {
+    return in_force_.End(expired, std::move(before));
   }
 
  protected:

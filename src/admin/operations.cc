@@ -22,6 +22,9 @@ http::Response Text(int status, std::string body) {
 http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store,
                      const std::vector<Probe>& probes) {
   if (!lifecycle.ready()) return Text(503, "not ready\n");
+  if (store && !store->policies_known) {
+    return Text(503, "not ready: the policies have not been read yet\n");
+  }
   const bool store_away = store && !store->up;
   if (store_away && !store->serving) return Text(503, "not ready: the store is down\n");
   std::string away = store_away ? "the store is down" : "";
@@ -82,8 +85,9 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
   out.Sample(checks.errors);
   out.Counter("weir_degraded_total", "Checks decided by on_store_error while the store was down.");
   out.Sample(checks.degraded);
-  out.Counter("weir_unmatched_total",
-              "Checks that no policy applied to; they were allowed without a limit.");
+  out.Counter(
+      "weir_unmatched_total",
+      "Checks that no policy applied to: allowed without a limit, or refused (unmatched: deny).");
   out.Sample(checks.unmatched);
   const auto policies = counters.Policies(kMaxPolicyLabels);
   using Counts = limiter::PolicyCounts;

@@ -45,6 +45,7 @@ struct LeaseTotals {
 struct StoreHealth {
   bool up = false;                ///< its last answer was one
   bool serving = true;            ///< false: the service should get no requests now
+  bool policies_known = true;     ///< false: nor should one that has never seen its policies
   std::string_view breaker = {};  ///< closed, half-open or open
   bool channel_up = false;        ///< messages between nodes arrive
   std::string last_error = {};

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "algorithm/algorithms.h"
+#include "base/duration.h"
 #include "base/instant.h"
-#include "policy/duration.h"
 #include "protocol/http/check_json.h"
 #include "protocol/http/check_reader.h"
 
@@ -100,7 +100,7 @@ Status ReadWindow(json::value value, std::string_view field, std::int64_t& secon
   if (value.get_string().get(text) != simdjson::SUCCESS) {
     return Bad(field, "must be an integer, or a string with a unit such as \"1m\"");
   }
-  const auto span = policy::ParseDuration(text);
+  const auto span = ParseDuration(text);
   if (!span.ok()) return Bad(field, span.error().message);
   if (*span % std::chrono::seconds(1) != std::chrono::nanoseconds(0)) {
     return Bad(field, "must be whole seconds; only policy files allow fractions");
@@ -275,6 +275,11 @@ Result<PolicyBody> ReadPolicyBody(std::string_view body) {
   std::vector<std::string> warnings = UnusedNumbers(policy, given);
   if (!given.contains("capacity") && !policy.unlimited && !policy.type.is_override()) {
     warnings.push_back("capacity is missing; the limit is " + std::to_string(policy.capacity));
+  }
+  const bool counts = !policy.unlimited && !policy.type.is_override() && !policy.overdraw;
+  if (counts && policy.cost > policy.capacity) {
+    warnings.push_back("every request is refused: each costs " + std::to_string(policy.cost) +
+                       ", more than the limit of " + std::to_string(policy.capacity));
   }
   return PolicyBody{std::move(policy), given.contains("domain"), std::move(warnings)};
 }

@@ -2,6 +2,9 @@
 
 #include <simdjson.h>
 
+#include <map>
+#include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,10 @@ using policy::StoredPolicy;
 
 constexpr std::size_t kPage = 1000;
 constexpr Nanos kRetry = 5'000'000'000;
+/// So long before a policy ends, what comes back then is read.
+constexpr Nanos kAhead = Nanos{24} * 3600 * 1'000'000'000;
+/// Of so many policies at a time: others wait for the database, too.
+constexpr int kReadsAtOnce = 100;
 
 /// A policy that comes back, with the end that is asked for or its own.
 Result<StoredPolicy> Returning(StoredPolicy policy, const std::string& what,
@@ -76,6 +83,12 @@ Result<std::optional<StoredPolicy>> BeforeExpiry(const StoredPolicy& expired,
                "expiresAt, or delete it"};
 }
 
+/// Whether a change was refused because of what it was, and not because the store takes none.
+bool IsRefusal(const Error& error) noexcept {
+  return error.code == Code::kInvalidArgument || error.code == Code::kAlreadyExists ||
+         error.code == Code::kNotFound || error.code == Code::kFailedPrecondition;
+}
+
 /// One that cannot end stays in force, and is tried again. That another node has ended it, or that
 /// the database is down, is no news.
 void TellStuck(const std::string& key, const Error& why) {
@@ -98,6 +111,32 @@ Status CheckEnd(Nanos end) {
   return Error{Code::kInvalidArgument,
                "expiresAt: " + FormatInstant(end) + " is in the past; give a later time, or null"};
 }
+
+/// Thread-safe.
+class PolicyChanges::Befores {
+ public:
+  std::optional<Before> Find(const StoredPolicy& policy) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(policy.key);
+    if (found == known_.end() || found->second.version != policy.version) return std::nullopt;
+    return found->second;
+  }
+  void Keep(const StoredPolicy& policy, std::optional<StoredPolicy> before) {
+    const std::lock_guard lock(mutex_);
+    known_.insert_or_assign(policy.key, Before{policy.version, std::move(before)});
+  }
+  void ForgetOthers(const std::set<std::string, std::less<>>& keys) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [&keys](const auto& one) { return !keys.contains(one.first); });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, Before, std::less<>> known_;
+};
+
+PolicyChanges::PolicyChanges(policy::PolicyStore& store, policy::Catalog& catalog)
+    : store_(store), catalog_(catalog), befores_(std::make_shared<Befores>()) {}
 
 void PolicyChanges::Create(StoredPolicy policy, std::string who, Done done) {
   auto told = Logged("policy.create", policy.key, who, std::move(done));
@@ -196,9 +235,13 @@ void PolicyChanges::Submit(PolicyEdit edit, Done done) {
 void PolicyChanges::EndOne(const StoredPolicy& expired) {
   store_.History(expired.key, kPage,
                  [this, expired](const Result<std::vector<policy::PolicyChange>>& history) {
-                   if (!history.ok()) return;  // tried again after a while
+                   if (!history.ok()) return EndHere(expired, history.error());
                    auto before = BeforeExpiry(expired, *history);
+                   if (auto known = befores_->Find(expired); known && !before.ok()) {
+                     before = std::move(known->policy);  // it is lost there, but was seen here
+                   }
                    if (!before.ok()) return TellStuck(expired.key, before.error());
+                   befores_->Keep(expired, *before);
                    // Only this version: another node may have ended it already.
                    Submit({.key = expired.key,
                            .wanted = std::move(*before),
@@ -206,10 +249,44 @@ void PolicyChanges::EndOne(const StoredPolicy& expired) {
                            .action = "policy.expire",
                            .must = PolicyEdit::Must::kExist,
                            .version = expired.version},
-                          [key = expired.key](const auto& ended) {
-                            if (!ended.ok()) TellStuck(key, ended.error());
+                          [this, expired](const auto& ended) {
+                            if (ended.ok()) return;
+                            TellStuck(expired.key, ended.error());
+                            EndHere(expired, ended.error());
                           });
                  });
+}
+
+/// The store takes no changes. It is tried again after a while; until then the end counts here.
+void PolicyChanges::EndHere(const StoredPolicy& expired, const Error& why) {
+  if (IsRefusal(why)) return;
+  std::optional<Before> known = befores_->Find(expired);
+  if (!known && !BeforeExpiry(expired, {}).ok()) return;  // nobody knows now what it replaced
+  const Status ended =
+      store_.EndHere(expired, known ? std::move(known->policy) : std::optional<StoredPolicy>());
+  if (!ended.ok()) TellStuck(expired.key, ended.error());
+}
+
+void PolicyChanges::LookAhead(const StoredPolicy& policy) {
+  store_.History(
+      policy.key, kPage,
+      [kept = befores_, policy](const Result<std::vector<policy::PolicyChange>>& history) {
+        if (!history.ok()) return;  // read again when the database is back
+        auto before = BeforeExpiry(policy, *history);
+        if (before.ok()) kept->Keep(policy, std::move(*before));
+      });
+}
+
+Nanos PolicyChanges::Look(const StoredPolicy& policy, Nanos now, int& reads) {
+  if (policy.expires_at <= now) {
+    EndOne(policy);
+    return now + kRetry;  // one that could not be ended is tried again after a while
+  }
+  if (policy.expires_at - kAhead > now) return policy.expires_at - kAhead;
+  if (befores_->Find(policy)) return policy.expires_at;
+  if (reads++ >= kReadsAtOnce) return now + 1;
+  LookAhead(policy);
+  return policy.expires_at;
 }
 
 void PolicyChanges::EndExpired(Nanos now) {
@@ -217,19 +294,20 @@ void PolicyChanges::EndExpired(Nanos now) {
   if (version == seen_version_ && (next_expiry_ == 0 || now < next_expiry_)) return;
   seen_version_ = version;
   next_expiry_ = 0;
+  int reads = 0;
+  std::set<std::string, std::less<>> ending;
   std::string after;
   do {
     policy::PolicyStore::Page page = store_.List(after, kPage);
     for (const StoredPolicy& policy : page.policies) {
       if (policy.expires_at == 0) continue;
-      // One that could not be ended is tried again after a while.
-      const Nanos look = policy.expires_at > now ? policy.expires_at : now + kRetry;
+      ending.insert(policy.key);
+      const Nanos look = Look(policy, now, reads);
       if (next_expiry_ == 0 || look < next_expiry_) next_expiry_ = look;
-      if (policy.expires_at > now) continue;
-      EndOne(policy);
     }
     after = std::move(page.next);
   } while (!after.empty());
+  befores_->ForgetOthers(ending);
 }
 
 }  // namespace weir::admin

@@ -4,6 +4,7 @@
 // its entry of the audit log.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +31,7 @@ class PolicyChanges {
   /// What is in force now; nothing after a deletion.
   using Done = std::function<void(Result<std::optional<policy::StoredPolicy>>)>;
 
-  PolicyChanges(policy::PolicyStore& store, policy::Catalog& catalog)
-      : store_(store), catalog_(catalog) {}
+  PolicyChanges(policy::PolicyStore& store, policy::Catalog& catalog);
 
   void Create(policy::StoredPolicy policy, std::string who, Done done);
   /// `version`: only if this is the one in force (kFailedPrecondition); 0: whichever is.
@@ -48,17 +48,32 @@ class PolicyChanges {
   void Undo(std::int64_t id, End end, std::string who, Done done);
 
   /// Ends the policies whose expiresAt has come. Cheap when there are none; call it every second,
-  /// on one thread. Of several nodes with the same store one will do it.
+  /// on one thread. Of several nodes with the same store one will do it; while the store takes no
+  /// changes, each ends them for itself.
   void EndExpired(Nanos now);
 
  private:
   void Submit(policy::PolicyEdit edit, Done done);
   void UndoInTurn(const policy::AuditEntry& entry, const std::vector<policy::AuditEntry>& entries,
                   End end, const std::string& who, const Done& done);
+  /// What comes back when a policy ends.
+  struct Before {
+    std::int64_t version = 0;  ///< of the policy that ends
+    std::optional<policy::StoredPolicy> policy = {};
+  };
+  /// By the policies' keys: of those that end soon, so that they end without the database, too.
+  class Befores;
+
+  /// When to look at it again.
+  Nanos Look(const policy::StoredPolicy& policy, Nanos now, int& reads);
+  void LookAhead(const policy::StoredPolicy& policy);
   void EndOne(const policy::StoredPolicy& expired);
+  void EndHere(const policy::StoredPolicy& expired, const Error& why);
 
   policy::PolicyStore& store_;
   policy::Catalog& catalog_;
+
+  const std::shared_ptr<Befores> befores_;  // also of who still reads when this object goes
 
   // For EndExpired's thread.
   std::uint64_t seen_version_ = 0;

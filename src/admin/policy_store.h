@@ -178,6 +178,10 @@ class PolicyStore : public AuditLog {
   /// The latest changes first; `key` empty: of all.
   virtual void History(std::string key, std::size_t limit, HistoryDone done) = 0;
 
+  /// For an expired policy whose end cannot be stored now: puts `before` in force in its place on
+  /// this node (nothing: no other), until another version of it is stored. Does nothing if one is.
+  virtual Status EndHere(const StoredPolicy& expired, std::optional<StoredPolicy> before) = 0;
+
   virtual PolicyHealth health() const { return {}; }
 
   /// Answers everything that still waits; no callback runs afterwards.

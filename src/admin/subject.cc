@@ -122,7 +122,7 @@ Error ManyDomains(const std::vector<std::string>& domains) {
 }
 
 EntryRequest::EntryRequest(const policy::PolicySet& set, const Subject& subject,
-                           std::string_view domain)
+                           std::string_view domain, bool default_applies)
     : entries(subject.Descriptor()), descriptor(entries) {
   request.domain = domain;
   request.descriptors = std::span(&descriptor, 1);
@@ -135,8 +135,8 @@ EntryRequest::EntryRequest(const policy::PolicySet& set, const Subject& subject,
   }
   if (domain != set.implied_domain() || subjects.empty() || subjects.front().key != "ip") return;
   request.subjects = subjects;
-  request.default_applies = true;
-  only_auth = !IsEnforced(set, domain, descriptor) ||
+  request.default_applies = default_applies;
+  only_auth = (default_applies && !IsEnforced(set, domain, descriptor)) ||
               std::any_of(subjects.begin(), subjects.end(), [&set](const policy::Entry& entry) {
                 return &set.ForKey(entry.value) != &set.default_policy();
               });

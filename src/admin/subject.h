@@ -45,9 +45,10 @@ Error ManyDomains(const std::vector<std::string>& domains);
 ///
 /// An address (`ip`) in the domain of requests that name none makes it what GET /v1/auth would ask:
 /// policies whose key is the address, the API key or the user apply as well, and where none does,
-/// the default policy for the address.
+/// the default policy for the address, if `default_applies` to such requests.
 struct EntryRequest {
-  EntryRequest(const policy::PolicySet& set, const Subject& subject, std::string_view domain);
+  EntryRequest(const policy::PolicySet& set, const Subject& subject, std::string_view domain,
+               bool default_applies);
   EntryRequest(const EntryRequest&) = delete;
   EntryRequest& operator=(const EntryRequest&) = delete;
 

@@ -41,8 +41,8 @@ std::string AboutThrottled(const limiter::TopKeys& top, std::string_view bucket,
                            std::chrono::nanoseconds full_in) {
   constexpr std::size_t kMost = 100;
   using Keys = limiter::TopKeys;
-  std::string about =
-      "CL.THROTTLE has bucket " + std::string(bucket) + ", whose quota comes with each command: ";
+  std::string about = "CL.THROTTLE decides by the limit that comes with each command, in bucket " +
+                      std::string(bucket) + ": ";
   about += full_in.count() == 0
                ? "it is full"
                : "it is full again in " + std::to_string(http::CeilMillis(full_in)) + " ms";

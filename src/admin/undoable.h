@@ -14,7 +14,9 @@ namespace weir::admin {
 ///
 /// Thread-safe if its functions are; they are called from any thread, and must not block.
 struct Undoable {
-  /// A thing of this kind as JSON; nothing: there is none.
+  /// A thing of this kind as JSON; nothing: there is none. It may end with `currentCount`, which is
+  /// counted and not set: an undo does not look at it, and the log has it only where a change set
+  /// it back to 0.
   using State = std::optional<std::string>;
   template <typename T>
   using Done = std::function<void(T)>;
@@ -23,6 +25,8 @@ struct Undoable {
   /// The name of what a request changes; nothing if the request will be refused anyway.
   std::function<std::optional<std::string>(const http::Request&)> name_of;
   std::function<void(std::string name, Done<Result<State>>)> read;
+  /// Whether a request sets the count back; empty: none does.
+  std::function<bool(const http::Request&)> resets_count = {};
   /// Makes it what it was.
   std::function<void(std::string name, State, Done<Status>)> restore;
 };

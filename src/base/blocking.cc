@@ -13,8 +13,6 @@ thread_local bool never_blocks = false;
 NeverBlocks::NeverBlocks() noexcept : before_(never_blocks) { never_blocks = true; }
 NeverBlocks::~NeverBlocks() { never_blocks = before_; }
 
-bool ThreadNeverBlocks() noexcept { return never_blocks; }
-
 #ifndef NDEBUG
 void MayBlock(const char* what) noexcept {
   if (!never_blocks) return;

@@ -29,7 +29,4 @@ inline void MayBlock(const char* /*what*/) noexcept {}
 void MayBlock(const char* what) noexcept;
 #endif
 
-/// Whether the calling thread is marked.
-bool ThreadNeverBlocks() noexcept;
-
 }  // namespace weir

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <charconv>
 #include <concepts>
 #include <string>
 #include <string_view>
 
 #include "base/json_text.h"
+#include "base/number.h"
 
 namespace weir {
 
@@ -55,12 +55,13 @@ class JsonWriter {
   template <std::integral Number>
   JsonWriter& Value(Number number) {
     Separate();
-    return AppendNumber(number);
+    AppendNumber(out_, number);
+    return *this;
   }
-  /// The shortest digits that read back as the same number.
   JsonWriter& Value(double number) {
     Separate();
-    return AppendNumber(number);
+    AppendNumber(out_, number);
+    return *this;
   }
   JsonWriter& Null() { return Raw("null"); }
   /// What is JSON already.
@@ -91,14 +92,6 @@ class JsonWriter {
   }
   JsonWriter& Close(char bracket) {
     out_ += bracket;
-    return *this;
-  }
-  template <typename Number>
-  JsonWriter& AppendNumber(Number number) {
-    char digits[32];
-    const auto [end, failed] = std::to_chars(digits, digits + sizeof digits, number);
-    (void)failed;  // no number is longer
-    out_.append(digits, end);
     return *this;
   }
 

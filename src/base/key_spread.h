@@ -1,13 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "base/text_map.h"
 
 namespace weir {
 
@@ -22,15 +22,9 @@ struct KeyPlace {
   friend bool operator==(const KeyPlace&, const KeyPlace&) = default;
 };
 
-struct KeyTextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const noexcept {
-    return std::hash<std::string_view>{}(text);
-  }
-};
 /// By what the keys of a policy begin with: "domain/policy". Those that are missing live by their
 /// domain.
-using KeyPlaces = std::unordered_map<std::string, KeyPlace, KeyTextHash, std::equal_to<>>;
+using KeyPlaces = TextMap<KeyPlace>;
 
 /// The places in force, replaced as a whole when policies change. Thread-safe.
 class KeySpread {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -34,6 +35,13 @@ inline std::optional<double> ParseFraction(std::string_view text) noexcept {
   const auto [at, failed] = std::from_chars(text.data(), end, number);
   if (failed != std::errc() || at != end) return std::nullopt;
   return number;
+}
+
+/// Appends its digits, of a fraction the shortest that read back as the same.
+template <typename Number>
+void AppendNumber(std::string& out, Number number) {
+  char digits[32];  // no number is longer
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
 }  // namespace weir

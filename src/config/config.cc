@@ -80,6 +80,7 @@ class Reader {
     if (node.kind == Node::Kind::kNull) return;
     Fields fields(node, std::string(kDefaultPolicy), report_);
     if (!fields.is_mapping()) return;
+    config_.default_policy_written = true;
     policy::Definition& policy = config_.default_policy;
     if (auto name = fields.Text("name"); name && !name->empty()) policy.name = *name;
     if (fields.Bool("unlimited").value_or(false)) policy.quota.reset();

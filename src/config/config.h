@@ -227,9 +227,13 @@ struct Config {
   std::vector<IpNetwork> trusted_proxies;
   int ipv6_prefix = 64;
   policy::Definition default_policy;
+  bool default_policy_written = false;  ///< false: the one that is built in
   std::size_t max_keys = 1'000'000;
   double local_share = 0.1;
   bool deny_unmatched = false;  ///< refuse what no policy applies to
+  /// Whether the default policy applies to requests that no other one applies to (GET /v1/auth). To
+  /// bare keys it always does.
+  bool default_for_requests() const noexcept { return default_policy_written || !deny_unmatched; }
   struct Tls {
     std::string cert;
     std::string key;

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/duration.h"
 #include "config/settings.h"
 #include "config/values.h"
-#include "policy/duration.h"
 
 namespace weir::config {
 namespace {
@@ -27,7 +27,7 @@ Status SetPerIp(Config& config, Texts texts) {
   const std::string_view digits = text.substr(0, slash);
   const bool number = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
   if (!text.empty() &&
-      (slash == text.npos || !number || !policy::ParseDuration(text.substr(slash + 1)).ok())) {
+      (slash == text.npos || !number || !ParseDuration(text.substr(slash + 1)).ok())) {
     return Expected("requests and a time, such as 100/60m", text);
   }
   config.proxy.per_ip = text;

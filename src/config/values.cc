@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/duration.h"
 #include "base/number.h"
 #include "base/url.h"
-#include "policy/duration.h"
 
 namespace weir::config {
 
@@ -64,7 +64,7 @@ Result<std::int64_t> ReadBytes(std::string_view text, std::int64_t least, std::i
 
 Result<milliseconds> ReadTime(std::string_view text, bool zero_allowed) {
   if (zero_allowed && (text == "off" || text == "0" || text == "0s")) return milliseconds(0);
-  const Result<std::chrono::nanoseconds> duration = policy::ParseDuration(text);
+  const Result<std::chrono::nanoseconds> duration = ParseDuration(text);
   if (!duration.ok()) return duration.error();
   const auto rounded = std::chrono::duration_cast<milliseconds>(*duration);
   if (rounded.count() == 0) return Expected("at least 1ms", text);

@@ -90,12 +90,29 @@ EngineStats Table::stats() const {
   return sum;
 }
 
+/// Under the lock, keys are only copied: whatever the visitor does, no check waits for it.
 void Table::Visit(const std::function<void(const KeyView&)>& visitor) const {
+  struct Seen {
+    std::size_t end;  // in the texts, which are one behind the other
+    Algorithm algorithm;
+  };
+  std::string texts;
+  std::vector<Seen> seen;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const std::lock_guard hold(shards_[i].lock);
-    shards_[i].ForEach([&](const Shard::Place& place) {
-      visitor({shards_[i].TextOf(place), place.algorithm()});
-    });
+    texts.clear();
+    seen.clear();
+    {
+      const std::lock_guard hold(shards_[i].lock);
+      shards_[i].ForEach([&](const Shard::Place& place) {
+        texts += shards_[i].TextOf(place);
+        seen.push_back({texts.size(), place.algorithm()});
+      });
+    }
+    std::size_t begin = 0;
+    for (const Seen& one : seen) {
+      visitor({std::string_view(texts).substr(begin, one.end - begin), one.algorithm});
+      begin = one.end;
+    }
   }
 }
 

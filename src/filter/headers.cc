@@ -101,11 +101,6 @@ bool IsJson(std::string_view type) noexcept {
 
 }  // namespace
 
-std::int64_t CeilSeconds(std::chrono::nanoseconds duration) noexcept {
-  const std::int64_t nanos = std::max<std::int64_t>(duration.count(), 0);
-  return nanos / kNanosPerSecond + (nanos % kNanosPerSecond != 0 ? 1 : 0);
-}
-
 void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictest,
                       HeaderChoice choice, const HeaderSink& sink) {
   if (strictest.verdict == Verdict::kLimited) {

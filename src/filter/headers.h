@@ -38,7 +38,9 @@ void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictes
                       HeaderChoice choice, const HeaderSink& sink);
 
 /// Whole seconds, rounded up: waiting that long is always enough.
-std::int64_t CeilSeconds(std::chrono::nanoseconds duration) noexcept;
+constexpr std::int64_t CeilSeconds(std::chrono::nanoseconds duration) noexcept {
+  return duration.count() <= 0 ? 0 : (duration.count() - 1) / 1'000'000'000 + 1;
+}
 
 /// The body of a refusal and its type.
 struct Denial {

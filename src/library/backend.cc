@@ -63,6 +63,29 @@ std::unique_ptr<Herald> Speak(Guard& guard, Channel& channel, std::chrono::milli
   return herald;
 }
 
+/// How often a store has lost its data, for whoever asks, and in the log.
+///
+/// Thread-safe.
+class LossCount {
+ public:
+  LostState state() const { return {times_.load(), at_.load()}; }
+  void Note(const std::vector<std::string>& hosts) {
+    at_ = SystemClock::Get().Now();
+    ++times_;
+    telemetry::Log(telemetry::Level::kError,
+                   "the store has lost data: limits may have started with a full quota again",
+                   {{"store", hosts.empty() ? std::string_view() : std::string_view(hosts[0])}});
+  }
+  static void Fail(const Error& error) {
+    telemetry::Log(telemetry::Level::kWarn, "cannot watch whether the store keeps its data",
+                   {{"error", std::string_view(error.message)}});
+  }
+
+ private:
+  std::atomic<std::uint64_t> times_{0};
+  std::atomic<Nanos> at_{0};
+};
+
 /// Both SQL stores: a pool for all reactors and a channel in the same database.
 class SqlBackend final : public Backend {
  public:
@@ -70,12 +93,13 @@ class SqlBackend final : public Backend {
 
   SqlBackend(std::shared_ptr<store::sql::Pool> pool, ReadPage read_page,
              std::vector<std::string> hosts, std::unique_ptr<Channel> channel,
-             std::unique_ptr<Herald> herald)
+             std::unique_ptr<Herald> herald, std::shared_ptr<const LossCount> losses)
       : pool_(std::move(pool)),
         read_page_(std::move(read_page)),
         hosts_(std::move(hosts)),
         channel_(std::move(channel)),
-        herald_(std::move(herald)) {}
+        herald_(std::move(herald)),
+        losses_(std::move(losses)) {}
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
     return pool_->MakeStore(io);
@@ -84,6 +108,9 @@ class SqlBackend final : public Backend {
     return read_page_(query);
   }
   std::vector<std::string> hosts() const override { return hosts_; }
+  std::optional<LostState> lost_state() const override {
+    return losses_ ? std::optional(losses_->state()) : std::nullopt;
+  }
 
  private:
   std::shared_ptr<store::sql::Pool> pool_;
@@ -91,6 +118,7 @@ class SqlBackend final : public Backend {
   const std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
+  const std::shared_ptr<const LossCount> losses_;  // null: nobody watches
 };
 
 /// One server or a cluster: each reactor has connections of its own.
@@ -119,23 +147,13 @@ class RedisBackend final : public Backend {
   std::vector<std::string> hosts() const override { return hosts_; }
   std::optional<LostState> lost_state() const override {
     if (!watch_) return std::nullopt;
-    return LostState{times_lost_.load(), lost_at_.load()};
+    return losses_.state();
   }
 
  private:
   void Watch() {
-    const auto lost = [this] {
-      lost_at_ = SystemClock::Get().Now();
-      ++times_lost_;
-      telemetry::Log(telemetry::Level::kError,
-                     "Redis has lost data: limits may have started with a full quota again",
-                     {{"store", std::string_view(hosts_.front())}});
-    };
-    const auto failed = [](const Error& error) {
-      telemetry::Log(telemetry::Level::kWarn, "cannot watch whether Redis keeps its data",
-                     {{"error", std::string_view(error.message)}});
-    };
-    auto watch = store::redis::StateWatch::Open({.url = options_.url}, {lost, failed});
+    auto watch = store::redis::StateWatch::Open(
+        {.url = options_.url}, {[this] { losses_.Note(hosts_); }, LossCount::Fail});
     if (watch.ok()) watch_ = std::move(*watch);  // the URL was read before
   }
   store::redis::Options Settings(std::chrono::milliseconds patience) const {
@@ -152,9 +170,8 @@ class RedisBackend final : public Backend {
   std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
-  std::atomic<std::uint64_t> times_lost_{0};
-  std::atomic<Nanos> lost_at_{0};
-  std::unique_ptr<store::redis::StateWatch> watch_;  // the last: it writes the two before
+  LossCount losses_;
+  std::unique_ptr<store::redis::StateWatch> watch_;  // the last: it writes the one before
 };
 
 }  // namespace
@@ -166,6 +183,11 @@ Result<std::unique_ptr<Backend>> OpenSqlBackend(const BackendOptions& options, G
   if (options.connections != 0) settings.connections = options.connections;
   settings.timeout = PatienceOf(options);
   settings.migrate = options.migrate;
+  std::shared_ptr<LossCount> losses;
+  if (!options.quiet) {
+    losses = std::make_shared<LossCount>();
+    settings.watcher = {[losses, hosts = parts.hosts] { losses->Note(hosts); }, LossCount::Fail};
+  }
   auto pool = parts.open_pool(std::move(settings));
   if (!pool.ok()) return pool.error();
   std::unique_ptr<Channel> channel;
@@ -179,7 +201,7 @@ Result<std::unique_ptr<Backend>> OpenSqlBackend(const BackendOptions& options, G
   };
   return std::unique_ptr<Backend>(
       std::make_unique<SqlBackend>(std::move(*pool), std::move(read_page), std::move(parts.hosts),
-                                   std::move(channel), std::move(herald)));
+                                   std::move(channel), std::move(herald), std::move(losses)));
 }
 
 Result<std::unique_ptr<Backend>> OpenRedisBackend(BackendOptions options, Guard& guard) {

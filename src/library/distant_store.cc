@@ -36,8 +36,9 @@ void CollectLostState(std::span<const std::unique_ptr<DistantStore>> stores,
     const std::optional<LostState> lost = store->lost_state();
     if (!lost) continue;
     if (!std::exchange(named, true)) {
-      out.Counter("weir_store_lost_state_total",
-                  "Times a Redis was found to have lost data: limits may have started over.");
+      out.Counter(
+          "weir_store_lost_state_total",
+          "Times a shared store was found to have lost data: limits may have started over.");
     }
     const telemetry::Label label{"store", store->name()};
     out.Sample(lost->times, {&label, store->name().empty() ? 0U : 1U});

@@ -84,7 +84,6 @@ class Borrowed final : public store::Store {
   void Apply(std::span<store::Application> batch, store::Done done) override {
     lender_.Apply(batch, std::move(done));
   }
-  bool immediate() const noexcept override { return lender_.immediate(); }
   std::string GroupOf(std::string_view key) const override { return lender_.GroupOf(key); }
 
  private:

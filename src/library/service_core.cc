@@ -1,7 +1,6 @@
 // A Limiter that asks a `weir serve` over HTTP. Connections are kept between calls: a caller takes
 // one that is free, or opens another, and leaves it behind for the next.
 
-#include <curl/curl.h>
 #include <simdjson.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "base/url.h"
+#include "drivers/curl/handles.h"
 #include "library/limiter_core.h"
 
 namespace weir::library {
@@ -25,6 +25,7 @@ std::size_t TakeBytes(char* bytes, std::size_t size, std::size_t count, void* ou
   return size * count;
 }
 
+using curl::Handle;
 using Question = Limiter::Core::Question;
 
 const char* PathOf(const Question& question) {
@@ -122,22 +123,14 @@ Code CodeOf(long status) {
   }
 }
 
-struct FreeHandle {
-  void operator()(CURL* handle) const noexcept { curl_easy_cleanup(handle); }
-};
-using Handle = std::unique_ptr<CURL, FreeHandle>;
-struct FreeList {
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
-
 /// Thread safety: as Limiter.
 class ServiceCore final : public Limiter::Core {
  public:
   explicit ServiceCore(LimiterOptions options) : options_(std::move(options)) {
-    for (const std::string& line : {std::string("Content-Type: application/json"),
-                                    std::string("Expect:"), "X-API-Key: " + options_.service_key}) {
-      if (line == "X-API-Key: ") continue;
-      headers_.reset(curl_slist_append(headers_.release(), line.c_str()));
+    curl::Append(headers_, "Content-Type: application/json");
+    curl::Append(headers_, "Expect:");
+    if (!options_.service_key.empty()) {
+      curl::Append(headers_, "X-API-Key: " + options_.service_key);
     }
   }
 
@@ -146,6 +139,10 @@ class ServiceCore final : public Limiter::Core {
     if (handle == nullptr) return Error{Code::kUnavailable, "cannot initialize libcurl"};
     std::string answer;
     long status = 0;
+    // What was sent on a connection that had been used before, and that was closed without an
+    // answer, libcurl sends again. It may have been done already; a refund must not be done twice.
+    const bool once = question.op == store::Op::kRefund;
+    curl_easy_setopt(handle.get(), CURLOPT_FRESH_CONNECT, once ? 1L : 0L);
     const Status sent = Send(handle.get(), PathOf(question), BodyOf(question), answer, status);
     Note(sent);
     if (!sent.ok()) return sent.error();
@@ -222,7 +219,7 @@ class ServiceCore final : public Limiter::Core {
   }
 
   const LimiterOptions options_;
-  std::unique_ptr<curl_slist, FreeList> headers_;
+  curl::List headers_;
   mutable std::mutex mutex_;
   std::vector<Handle> idle_;
   Status health_ = Error{Code::kUnavailable, "not contacted yet"};
@@ -241,8 +238,7 @@ Result<std::unique_ptr<Limiter::Core>> OpenService(LimiterOptions options) {
   if (options.service_key.find_first_of("\r\n") != std::string::npos) {
     return Error{Code::kInvalidArgument, "service_key: must be one line"};
   }
-  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (ready != CURLE_OK) return Error{Code::kUnavailable, "cannot initialize libcurl"};
+  if (const Status ready = curl::Start(); !ready.ok()) return ready.error();
   return std::unique_ptr<Limiter::Core>(std::make_unique<ServiceCore>(std::move(options)));
 }
 

@@ -34,6 +34,9 @@ void Soften(Decision& decision) {
 }  // namespace
 
 policy::OnStoreError RuleOf(const Batch::Item& item, store::Fault fault) noexcept {
+  // No store is needed to refuse everything.
+  const bool blocked = item.policy != nullptr && item.policy->definition.blocked;
+  if (blocked && item.cost > 0) return policy::OnStoreError::kDeny;
   const policy::OnStoreError rule = item.policy == nullptr ? policy::OnStoreError::kLocal
                                                            : item.policy->definition.on_store_error;
   const bool no_share = fault == store::Fault::kQuestion && rule == policy::OnStoreError::kLocal;

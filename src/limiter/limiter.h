@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -119,6 +120,10 @@ class Limiter {
   /// Decides all checks; those that arrived together are decided together. `done` runs before this
   /// returns if the store is immediate. The checks' memory must live until then.
   virtual void Decide(std::span<Check> checks, store::Done done) = 0;
+
+  /// Only within `done`: what the verdicts and names of its checks point into, which then lives as
+  /// long as this. For whoever answers them after `done` has returned.
+  virtual std::shared_ptr<const void> Keep() { return nullptr; }
 
   /// The same for charges that a door made itself (CL.THROTTLE carries its own quota): no policies.
   virtual void Apply(std::span<store::Application> batch, store::Done done) = 0;

@@ -116,6 +116,10 @@ void PolicyLimiter::Decide(std::span<Check> checks, store::Done done) {
   store_->Apply(raw->applications(), [this, raw] { Finish(raw); });
 }
 
+std::shared_ptr<const void> PolicyLimiter::Keep() {
+  return finishing_ == nullptr ? nullptr : std::shared_ptr<const void>(std::move(*finishing_));
+}
+
 void PolicyLimiter::AskAble(Batch* raw) {
   const std::span<store::Application> able = raw->WithoutUnable();
   if (able.empty()) return Finish(raw);
@@ -178,7 +182,10 @@ void PolicyLimiter::Finish(Batch* raw) {
   if (observer_.traces() || observer_.keeps_remaining()) [[unlikely]]
     Observe(*batch);
   const store::Done done = std::exchange(batch->done, nullptr);
+  std::unique_ptr<Batch>* const outer = std::exchange(finishing_, &batch);
   done();
+  finishing_ = outer;
+  if (batch == nullptr) return;  // somebody keeps it
   batch->Forget();
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(batch));
 }

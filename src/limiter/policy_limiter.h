@@ -40,6 +40,7 @@ class PolicyLimiter final : public Limiter {
   ~PolicyLimiter() override;
 
   void Decide(std::span<Check> checks, store::Done done) override;
+  std::shared_ptr<const void> Keep() override;
   void Apply(std::span<store::Application> batch, store::Done done) override;
   telemetry::Tracer* tracer() const noexcept override { return observer_.tracer(); }
 
@@ -79,6 +80,7 @@ class PolicyLimiter final : public Limiter {
   std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> current_;
   std::vector<std::unique_ptr<Batch>> idle_;
   std::vector<std::unique_ptr<Given>> idle_given_;
+  std::unique_ptr<Batch>* finishing_ = nullptr;  // whose `done` runs
 };
 
 }  // namespace weir::limiter

@@ -4,15 +4,35 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <cstddef>
 
 #include "net/clients.h"
-#include "net/counted.h"
 #include "net/timer_wheel.h"
 
 namespace weir::net {
 
 class Reactor;
 struct DoorShare;
+
+/// Lives as long as a boost::intrusive_ptr to it exists: its owner holds one, and so does every
+/// pending operation.
+///
+/// Not thread-safe: the counting, too, happens on one reactor's thread.
+class Counted {
+ public:
+  Counted() = default;
+  virtual ~Counted() = default;
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  friend void intrusive_ptr_add_ref(Counted* counted) noexcept { ++counted->references_; }
+  friend void intrusive_ptr_release(Counted* counted) noexcept {
+    if (--counted->references_ == 0) delete counted;
+  }
+
+ private:
+  std::size_t references_ = 0;
+};
 
 /// With the concrete executor: the type-erased one costs a virtual call and an allocation per
 /// operation.

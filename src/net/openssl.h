@@ -6,9 +6,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
+#include "net/hello_scanner.h"
 #include "net/tls.h"
 
 namespace weir::net {
@@ -31,6 +34,13 @@ struct TlsSession::State {
   std::unique_ptr<SSL, Free> ssl;
   BIO* incoming = nullptr;  // owned by ssl
   BIO* outgoing = nullptr;  // owned by ssl
+  HelloScanner hello;
+  std::chrono::steady_clock::time_point next_update;
+  bool flooded = false;  // by new keys
+
+  /// New keys that a peer may choose at once, and then one a second. Peers do it once in many
+  /// gigabytes; 600 of them fit into one read, and take a reactor milliseconds.
+  static constexpr std::chrono::seconds kMostUpdates{16};
 
   Status Begin(SSL_CTX* context) {
     ssl.reset(SSL_new(context));
@@ -42,7 +52,24 @@ struct TlsSession::State {
       return Error{Code::kResourceExhausted, "cannot start TLS: " + LastTlsError()};
     }
     SSL_set_bio(ssl.get(), incoming, outgoing);
+    SSL_set_msg_callback(ssl.get(), &State::OnMessage);
+    SSL_set_msg_callback_arg(ssl.get(), this);
     return {};
+  }
+
+  static void OnMessage(int sent, int /*version*/, int content, const void* bytes, std::size_t size,
+                        SSL* /*ssl*/, void* self) {
+    if (sent != 0 || content != SSL3_RT_HANDSHAKE || size == 0) return;
+    if (*static_cast<const unsigned char*>(bytes) != SSL3_MT_KEY_UPDATE) return;
+    static_cast<State*>(self)->OnKeyUpdate();
+  }
+
+  void OnKeyUpdate() {
+    const auto now = std::chrono::steady_clock::now();
+    next_update = std::max(next_update, now) + std::chrono::seconds(1);
+    if (next_update - now <= kMostUpdates) return;
+    flooded = true;
+    BIO_reset(incoming);  // what else has come is not looked at
   }
 };
 

@@ -83,6 +83,9 @@ class Reactor {
   /// True once the service has begun to shut down: replies should say `Connection: close`.
   bool draining() const noexcept { return draining_; }
 
+  /// True while it is being destroyed: what still runs lets go, and begins nothing.
+  bool stopping() const noexcept { return stopping_; }
+
   /// Hands a fresh socket to the door. A tenth of all connections is kept for each other door, so
   /// that no door shuts another out; beyond that, and beyond what one client may have, it is for
   /// the door's AcceptUrgent.
@@ -104,6 +107,7 @@ class Reactor {
  private:
   friend class Connection;
   void Tick();
+  void RunDue();
   void FinishDrain();
   DoorShare& ShareOf(const Door& door);
   bool HasRoomFor(const DoorShare& share) const noexcept;
@@ -124,6 +128,7 @@ class Reactor {
   Connection* connections_ = nullptr;
   bool draining_ = false;
   bool stopping_ = false;
+  bool due_posted_ = false;
   std::chrono::steady_clock::time_point drain_deadline_;
   std::function<void()> drained_;
   std::vector<std::function<bool()>> busy_;

@@ -204,7 +204,7 @@ Stream::Timing Stream::TimingNow() const {
 std::chrono::milliseconds Stream::LimitOf(Timing timing) const noexcept {
   switch (timing) {
     case Timing::kGreeting:
-      return times_.greeting;
+      return draining_ ? grace_ : times_.greeting;
     case Timing::kIdle:
       return draining_ ? grace_ : times_.idle;
     case Timing::kRequest:
@@ -239,7 +239,8 @@ void Stream::OnDeadline() {
 void Stream::Drain(std::chrono::milliseconds grace) {
   if (closed() || std::exchange(draining_, true)) return;
   grace_ = grace;
-  timing_ = timing_ == Timing::kIdle ? Timing::kNone : timing_;
+  // Those who have asked for nothing have the grace alone, from now on.
+  if (timing_ == Timing::kIdle || timing_ == Timing::kGreeting) timing_ = Timing::kNone;
   Run();
 }
 

@@ -1,6 +1,7 @@
 #include "net/timer_wheel.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::net {
 
@@ -13,9 +14,11 @@ void TimerWheel::Entry::Unlink() noexcept {
 }
 
 TimerWheel::~TimerWheel() {
-  for (Entry*& slot : slots_) {
-    while (slot != nullptr) slot->Unlink();
-  }
+  const auto let_go = [](Entry*& first) {
+    while (first != nullptr) first->Unlink();
+  };
+  std::for_each(slots_.begin(), slots_.end(), let_go);
+  std::for_each(due_.begin(), due_.end(), let_go);
 }
 
 void TimerWheel::Link(Entry& entry) noexcept {
@@ -29,21 +32,31 @@ void TimerWheel::Link(Entry& entry) noexcept {
   head = &entry;
 }
 
-void TimerWheel::Tick() {
+void TimerWheel::Advance() {
   ++now_;
   // The whole slot is taken off first: OnDeadline may link entries again or destroy any of them.
-  Entry* due = slots_[now_ % kSlots];
-  slots_[now_ % kSlots] = nullptr;
-  if (due != nullptr) due->link_ = &due;
-  while (due != nullptr) {
-    Entry& entry = *due;
+  Entry* const first = std::exchange(slots_[now_ % kSlots], nullptr);
+  if (first == nullptr) return;
+  due_.push_back(first);
+  first->link_ = &due_.back();
+}
+
+bool TimerWheel::RunDue(std::size_t most) {
+  while (!due_.empty()) {
+    if (due_.front() == nullptr) {
+      due_.pop_front();
+      continue;
+    }
+    Entry& entry = *due_.front();
     if (entry.deadline_ > now_) {
       Link(entry);
       continue;
     }
+    if (most-- == 0) return true;
     entry.Unlink();
     entry.OnDeadline();
   }
+  return false;
 }
 
 }  // namespace weir::net

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 
 namespace weir::net {
 
@@ -55,7 +56,17 @@ class TimerWheel {
   void Cancel(Entry& entry) noexcept { entry.Unlink(); }
 
   /// Moves on by one tick and calls OnDeadline of what is due.
-  void Tick();
+  void Tick() {
+    Advance();
+    while (RunDue(kSlots)) {
+    }
+  }
+
+  /// The same in two steps, for those who have other work in between: thousands of connections that
+  /// were opened together are due together. RunDue calls OnDeadline of `most` entries; false: there
+  /// are no more.
+  void Advance();
+  bool RunDue(std::size_t most);
 
  private:
   static constexpr std::size_t kSlots = 1024;
@@ -68,6 +79,7 @@ class TimerWheel {
   void Link(Entry& entry) noexcept;
 
   std::array<Entry*, kSlots> slots_{};
+  std::deque<Entry*> due_;  // the slots of this tick and of those before that are not done with
   std::uint64_t now_ = 0;
 };
 

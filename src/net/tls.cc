@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{1000};
 constexpr unsigned char kSessionIdContext[] = "weir";
+/// What a client may show of certificates: OpenSSL takes as much memory before it has them.
+constexpr long kMostCertificates = 32L << 10U;
 
 }  // namespace
 
@@ -83,6 +85,7 @@ Result<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Read() const {
       return Unusable("tls.client_ca", files_.client_ca);
     }
     SSL_CTX_set_client_CA_list(context, names);
+    SSL_CTX_set_max_cert_list(context, kMostCertificates);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
   for (const std::string& protocol : protocols_) {

@@ -64,6 +64,7 @@ class TlsSession {
   friend class TlsClientContext;
   struct State;
   explicit TlsSession(std::unique_ptr<State> state);
+  bool Begins() const noexcept;
   Status Handshake();
 
   std::unique_ptr<State> state_;

@@ -59,6 +59,9 @@ TlsSession::~TlsSession() = default;
 bool TlsSession::client() const noexcept { return SSL_is_server(state_->ssl.get()) == 0; }
 
 Status TlsSession::Feed(std::string_view received) {
+  if (Begins() && !state_->hello.Take(received)) {
+    return Error{Code::kResourceExhausted, "TLS handshake failed: the first message is too long"};
+  }
   while (!received.empty()) {
     const auto size =
         static_cast<int>(std::min<std::size_t>(received.size(), std::numeric_limits<int>::max()));
@@ -68,6 +71,19 @@ Status TlsSession::Feed(std::string_view received) {
     received.remove_prefix(static_cast<std::size_t>(size));
   }
   return established_ ? Status() : Handshake();
+}
+
+/// Whether what comes next is, or belongs to, the first or second hello of a client.
+bool TlsSession::Begins() const noexcept {
+  if (established_ || client()) return false;
+  switch (SSL_get_state(state_->ssl.get())) {
+    case TLS_ST_BEFORE:
+    case TLS_ST_SR_CLNT_HELLO:
+    case TLS_ST_EARLY_DATA:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Status TlsSession::Handshake() {
@@ -93,6 +109,7 @@ Result<std::size_t> TlsSession::Read(std::span<char> plain) {
   if (SSL_read_ex(state_->ssl.get(), plain.data(), plain.size(), &count) == 1) {
     return count;
   }
+  if (state_->flooded) return Error{Code::kUnavailable, "TLS failed: too many new keys"};
   switch (SSL_get_error(state_->ssl.get(), 0)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:

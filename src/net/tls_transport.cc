@@ -147,6 +147,12 @@ void TlsTransport::AwaitSpare() {
   carrier_->AwaitSpare();
 }
 
+void TlsTransport::OnReadable() {
+  if (tls_->established()) return watcher_->OnReadable();
+  await_readable_ = true;
+  carrier_->AwaitTurn();
+}
+
 void TlsTransport::OnWritable() {
   if (!Flush()) {
     broken_ = true;

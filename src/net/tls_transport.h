@@ -13,7 +13,8 @@
 namespace weir::net {
 
 /// TLS on top of another transport: carries plain bytes to and from a peer, encrypted. Either side
-/// of a connection; the handshake continues with each Receive.
+/// of a connection; the handshake continues with each Receive. A step of it takes a millisecond, so
+/// those who shake hands take turns, and who is connected already waits for one of them at most.
 ///
 /// Thread safety: belongs to its reactor's thread.
 class TlsTransport final : public Transport, private Transport::Watcher {
@@ -41,7 +42,7 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   void Reset() noexcept override;
 
  private:
-  void OnReadable() override { watcher_->OnReadable(); }
+  void OnReadable() override;
   void OnWritable() override;
   void OnTurn() override;
 

@@ -90,7 +90,8 @@ Tried Courier::Try(const Parcel& parcel) {
                          .attempts = attempts,
                          .error = error.message});
   };
-  Tried tried = DeliverWithRetries(provider_, parcel.event, options_.retry, stop_, failed);
+  Tried tried = DeliverWithRetries(provider_, parcel.event, options_.retry, stop_, failed,
+                                   options_.is_settled);
   if (tried.status) {
     health_.Delivered(parcel.event.channel, Steady::now());
   } else if (MayHelpToRetry(tried.status.error())) {
@@ -121,15 +122,24 @@ bool Courier::Wait(std::chrono::milliseconds pause) const {
 }
 
 void Courier::DeliverOne(Parcel& parcel) {
-  if (stop_.stop_requested()) return;
   const Steady::time_point began = Steady::now();
   for (;;) {
+    // Asked again after each pause: it may have been a long one, and another may have delivered it.
+    if (options_.is_settled && options_.is_settled(parcel.event)) {
+      parcel.fate = Fate::kDuplicate;
+      return;
+    }
+    if (stop_.stop_requested()) return;
     if (!health_.MayTry(parcel.event.channel, Steady::now()) &&
         PutOff(parcel, "the provider is down")) {
       return;
     }
-    const auto [delivered, attempts] = Try(parcel);
+    const auto [delivered, attempts, settled] = Try(parcel);
     parcel.attempts += attempts;
+    if (settled) {
+      parcel.fate = Fate::kDuplicate;
+      return;
+    }
     if (delivered) {
       health_.Forget(parcel.event.id);
       parcel.fate = Fate::kDelivered;
@@ -193,7 +203,8 @@ void Courier::Deliver(std::span<Parcel* const> parcels) {
   for (const auto& [parcel, original] : repeated) {
     if (original->fate == Fate::kWaiting) continue;
     parcel->fate = Fate::kDuplicate;
-    parcel->repeats = original->fate == Fate::kDelivered && original->event.id != parcel->event.id;
+    parcel->unrecorded =
+        original->fate == Fate::kDelivered && original->event.id != parcel->event.id;
   }
 }
 

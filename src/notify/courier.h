@@ -35,8 +35,9 @@ struct Parcel {
   int attempts = 0;
   std::string reason = {};
   Micros not_before = 0;  ///< kDelayed
-  /// kDuplicate of an event with another id (Event::earlier_id), which was delivered.
-  bool repeats = false;
+  /// kDuplicate: it was delivered, and that is not recorded under its id yet. It was delivered
+  /// under another one (Event::earlier_id), or the report could not be made then.
+  bool unrecorded = false;
 
   bool dead() const { return fate == Fate::kMalformed || fate == Fate::kUndeliverable; }
   /// What to report, unless it waits or is a duplicate of the same id.
@@ -58,6 +59,9 @@ struct CourierOptions {
   RetryPolicy retry = {};
   /// Whether what is kDelayed is kept. Otherwise a message waits here for a provider that is down.
   bool may_delay = false;
+  /// Asked before each delivery: whether somebody else has made it meanwhile. On any of the
+  /// workers.
+  std::function<bool(const Event&)> is_settled = {};
   /// Told of each attempt that failed and that another will follow. On any of the workers.
   std::function<void(const Delivery&)> on_failure = {};
   /// Told every second while a message waits here. On any of the workers.

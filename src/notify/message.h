@@ -67,6 +67,9 @@ struct DeadMessage {
 inline constexpr std::size_t kMaxPage = 1000;
 /// Dead letters that one call replays or drops.
 inline constexpr std::size_t kMaxDeadBatch = 1000;
+/// Nobody is quiet for longer than a day, which has 25 hours when clocks are set back. What is
+/// delayed for longer was delayed by a clock that was far ahead.
+inline constexpr Micros kLongestDelay = Micros{26} * 60 * kMicrosPerMinute;
 /// How long the state of a message that was sent or dropped is kept.
 inline constexpr Micros kMessageLifetime = Micros{30} * 24 * 60 * kMicrosPerMinute;
 

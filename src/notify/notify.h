@@ -2,6 +2,7 @@
 
 // The words of the notification gateway: a user's limit, a request to send, and what came of it.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,8 +39,14 @@ struct UserLimit {
   bool has_channels = false;  ///< channels of the user have limits of their own; only some know
 
   Micros window_end() const noexcept { return last_refresh_time + time_window * kMicrosPerMinute; }
-  /// The window is over: the next send starts a new one.
-  bool Expired(Micros now) const noexcept { return now >= window_end(); }
+  /// The window is over: the next send starts a new one. So it is if it begins far ahead, by more
+  /// than its own length and a day: the clock was wrong when it was started, and nobody would get
+  /// to its end. Gateways whose clocks differ by less do not end each other's windows in turn.
+  bool Expired(Micros now) const noexcept {
+    constexpr Micros kDay = Micros{24} * 60 * kMicrosPerMinute;
+    const Micros length = window_end() - last_refresh_time;
+    return now >= window_end() || last_refresh_time - now > std::max(length, kDay);
+  }
 
   friend bool operator==(const UserLimit&, const UserLimit&) = default;
 };

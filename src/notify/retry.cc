@@ -43,7 +43,8 @@ bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop) {
 }
 
 Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
-                         const std::stop_token& stop, const OnFailure& on_failure) {
+                         const std::stop_token& stop, const OnFailure& on_failure,
+                         const std::function<bool(const Event&)>& is_settled) {
   for (int attempts = 1;; ++attempts) {
     Status delivered = provider.Deliver(event);
     const bool again = !delivered && MayHelpToRetry(delivered.error());
@@ -52,6 +53,7 @@ Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPoli
     if (!Sleep(Jitter(LongestPause(policy, attempts)), stop)) {
       return {std::move(delivered), attempts};
     }
+    if (is_settled && is_settled(event)) return {std::move(delivered), attempts, true};
   }
 }
 

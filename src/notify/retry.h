@@ -44,8 +44,10 @@ using OnFailure = std::function<void(int attempts, const Error& error)>;
 struct Tried {
   Status status;
   int attempts = 0;
+  bool settled = false;  ///< `is_settled` says that another has delivered it during a pause
 };
 Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
-                         const std::stop_token& stop, const OnFailure& on_failure = {});
+                         const std::stop_token& stop, const OnFailure& on_failure = {},
+                         const std::function<bool(const Event&)>& is_settled = {});
 
 }  // namespace weir::notify

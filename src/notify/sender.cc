@@ -13,6 +13,8 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr std::chrono::milliseconds kInsistPause{500};
+// Before the group takes a sender that was paused for gone, and gives its messages to another.
+constexpr std::chrono::seconds kAskAgainAfter{5};
 
 // Not the payload: a message's text is nobody's business but its reader's. All of it is in the dead
 // letters.
@@ -44,6 +46,7 @@ Sender::Sender(SenderParts parts, const SenderOptions& options, std::stop_token 
                {.workers = options.workers,
                 .retry = options.retry,
                 .may_delay = parts_.log != nullptr,
+                .is_settled = [this](const Event& event) { return IsSettledSince(event); },
                 .on_failure =
                     [log = parts_.log](const Delivery& failure) {
                       if (log != nullptr) log->NoteFailure(failure);
@@ -58,7 +61,9 @@ std::vector<kafka::Position> Sender::Handle(std::vector<kafka::Incoming> message
   Decode(items);
   if (!DropKnown(items) || !RespectWishes(items)) return {};
   Deliver(items);
-  if (!KeepDead(items) || !Report(items) || !Remember(items)) return {};
+  // First what this machine can do alone: whoever is stopped while the others are away still knows
+  // what was delivered.
+  if (!Remember(items) || !KeepDead(items) || !Report(items)) return {};
   Count(items);
 
   std::map<std::int32_t, kafka::Position> handled;
@@ -96,7 +101,10 @@ bool Sender::DropKnown(std::vector<Item>& items) {
     if (item.fate() == Fate::kWaiting) ids.push_back(item.parcel.event.id);
   }
   std::unordered_set<std::string> known;
+  std::unordered_set<std::string> settled;
   std::unordered_set<std::string> repeated;
+  asked_ = std::chrono::steady_clock::now();
+  asked_at_ = NowMicros(parts_.clock);
   const bool read = Insist("cannot read the delivered IDs", [&]() -> Status {
     auto found = parts_.delivered.Known(ids);
     if (!found) return found.error();
@@ -109,22 +117,41 @@ bool Sender::DropKnown(std::vector<Item>& items) {
       if (IsSame(*created, event)) repeated.insert(event.id);
     }
     if (parts_.log == nullptr || ids.empty()) return {};
-    auto settled = parts_.log->Settled(ids);
-    if (!settled) return settled.error();
-    known.merge(*settled);
+    auto reported = parts_.log->Settled(ids);
+    if (!reported) return reported.error();
+    settled = *std::move(reported);
     return {};
   });
   if (!read) return false;
   for (Item& item : items) {
     if (item.fate() != Fate::kWaiting) continue;
-    const bool same_id = known.contains(item.parcel.event.id);
-    if (!same_id && !repeated.contains(item.parcel.event.id)) continue;
+    const std::string& id = item.parcel.event.id;
+    const bool is_settled = settled.contains(id);
+    if (!is_settled && !known.contains(id) && !repeated.contains(id)) continue;
     item.parcel.fate = Fate::kDuplicate;
-    item.parcel.repeats = !same_id;
+    item.parcel.unrecorded = parts_.log != nullptr ? !is_settled : !known.contains(id);
     Log(Level::kInfo, "duplicate event skipped",
         {{"eventId", std::string_view(item.parcel.event.id)}});
   }
   return true;
+}
+
+// Whoever was paused must not deliver what another sender has delivered since. If a stop leaves it
+// unknown, nothing is delivered any more anyway.
+bool Sender::IsSettledSince(const Event& event) {
+  if (parts_.log == nullptr) return false;
+  const std::chrono::microseconds passed(NowMicros(parts_.clock) - asked_at_);
+  const bool fresh = std::chrono::steady_clock::now() - asked_ < kAskAgainAfter &&
+                     passed >= -kAskAgainAfter && passed < kAskAgainAfter;
+  if (fresh) return false;
+  bool settled = false;
+  Insist("cannot read what was delivered", [&]() -> Status {
+    auto found = parts_.log->Settled({&event.id, 1});
+    if (!found) return found.error();
+    settled = found->contains(event.id);
+    return {};
+  });
+  return settled;
 }
 
 // False: stopped meanwhile.
@@ -176,7 +203,7 @@ bool Sender::Report(const std::vector<Item>& items) {
   std::vector<Delivery> ends;
   for (const Item& item : items) {
     if (item.fate() == Fate::kWaiting) continue;
-    if (item.fate() == Fate::kDuplicate && !item.parcel.repeats) continue;
+    if (item.fate() == Fate::kDuplicate && !item.parcel.unrecorded) continue;
     ends.push_back(item.parcel.ToDelivery());
     ends.back().payload = item.message.payload;
   }
@@ -189,7 +216,7 @@ bool Sender::Remember(const std::vector<Item>& items) {
   std::vector<Micros> created;
   for (const Item& item : items) {
     // Not the undeliverable: who puts a dead letter on the topic again wants it to be tried again.
-    if (item.fate() != Fate::kDelivered && !item.parcel.repeats) continue;
+    if (item.fate() != Fate::kDelivered && !item.parcel.unrecorded) continue;
     ids.push_back(item.parcel.event.id);
     created.push_back(item.parcel.event.created_at);
   }

@@ -2,10 +2,12 @@
 
 // The sender service: takes events off the topic and hands them to a provider.
 //
-// Deliver, report, remember the ids on disk, then commit the offsets: in this order, a crash at any
-// moment loses nothing. What was delivered but neither reported nor remembered is delivered once
-// more after a crash (at most the batch in hand); every other repetition is recognized by its id.
+// Deliver, remember the ids on disk, report, then commit the offsets: in this order, a crash at any
+// moment loses nothing. What was delivered but neither remembered nor reported is delivered once
+// more after a crash (at most the batch in hand); every other repetition is recognized by its id,
+// and reported if that could not be done before.
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -70,6 +72,7 @@ class Sender {
   struct Item;
   void Decode(std::vector<Item>& items);
   bool DropKnown(std::vector<Item>& items);
+  bool IsSettledSince(const Event& event);
   bool RespectWishes(std::vector<Item>& items);
   void Deliver(std::vector<Item>& items);
   bool Report(const std::vector<Item>& items);
@@ -80,6 +83,9 @@ class Sender {
 
   const SenderParts parts_;
   const std::stop_token stop_;
+  // When DropKnown last asked: the machine's clock also goes on while the machine is suspended.
+  std::chrono::steady_clock::time_point asked_;
+  Micros asked_at_ = 0;
   Courier courier_;
 };
 

@@ -8,15 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/text_map.h"
 #include "policy/definition.h"
 #include "policy/request.h"
 
@@ -36,23 +35,14 @@ class ChainTree {
                                     std::vector<std::string_view>& values) const;
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-  template <typename T>
-  using Map = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
-
   // Where an entry of one name leads; 0 is nowhere, since nothing leads to the root.
   struct Branch {
-    Map<std::uint32_t> exact;
+    TextMap<std::uint32_t> exact;
     std::vector<std::pair<std::string, std::uint32_t>> prefixes;
     std::uint32_t any = 0;
   };
   struct Node {
-    Map<Branch> by_name;
+    TextMap<Branch> by_name;
     std::optional<std::uint32_t> policy;
   };
 

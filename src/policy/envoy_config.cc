@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -11,8 +10,9 @@
 #include <set>
 #include <utility>
 
+#include "base/ascii.h"
+#include "base/duration.h"
 #include "base/hex.h"
-#include "policy/duration.h"
 #include "policy/policy_file.h"
 
 namespace weir::policy {
@@ -38,7 +38,7 @@ constexpr std::array<EnvoyUnit, 7> kEnvoyUnits = {{{"second", seconds(1)},
                                                    {"year", seconds(31'536'000)}}};
 
 std::optional<seconds> LengthOf(std::string unit) {
-  for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : unit) c = Lower(c);
   const auto* found = std::find_if(kEnvoyUnits.begin(), kEnvoyUnits.end(),
                                    [&unit](const EnvoyUnit& known) { return known.name == unit; });
   if (found == kEnvoyUnits.end()) return std::nullopt;

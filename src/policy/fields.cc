@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/duration.h"
 #include "base/number.h"
-#include "policy/duration.h"
 
 namespace weir::policy::yaml {
 namespace {

@@ -102,6 +102,10 @@ class Reader {
       report_.Add(node.mark, "policy: exempt requires a chain");
     }
     policy.replaces = fields.Texts("replaces").value_or(std::vector<std::string>());
+    // It would never apply, and limit nobody.
+    if (std::ranges::find(policy.replaces, policy.name) != policy.replaces.end()) {
+      report_.Add(node.mark, "replaces: a policy cannot replace itself");
+    }
     if (const Node* key = fields.Take("key")) {
       if (auto text = yaml::AsText(*key, "key", report_);
           text && CheckName(*text, *key, "key", report_)) {

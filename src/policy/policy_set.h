@@ -12,16 +12,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "algorithm/lease.h"
+#include "base/text_map.h"
 #include "policy/chain_tree.h"
 #include "policy/charging.h"
 #include "policy/definition.h"
@@ -31,15 +30,6 @@
 #include "weir/result.h"
 
 namespace weir::policy {
-
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const noexcept {
-    return std::hash<std::string_view>{}(text);
-  }
-};
-template <typename T>
-using TextMap = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
 /// Numbers for policies that stay the same over reloads, so that counters can be arrays.
 /// Thread-safe.

@@ -93,6 +93,29 @@ Why Trouble(const Definition& one, const Rivals& rivals) {
   return std::nullopt;
 }
 
+bool Names(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// As Envoy's service has it, policies that replace each other both go.
+void AddMutual(const PolicySet& set, std::vector<std::string>& sentences) {
+  std::map<PolicyName, const Definition*> enforced;
+  for (const Policy& policy : set.policies()) {
+    const Definition& one = policy.definition;
+    if (!one.shadow && !one.replaces.empty())
+      enforced.emplace(PolicyName(one.domain, one.name), &one);
+  }
+  for (const auto& [name, one] : enforced) {
+    for (const std::string& replaced : one->replaces) {
+      const auto other = enforced.find({one->domain, replaced});
+      if (other == enforced.end() || one->name >= replaced) continue;
+      if (!Names(other->second->replaces, one->name)) continue;
+      sentences.push_back(one->source + ": policies '" + one->name + "' and '" + replaced +
+                          "' replace each other: neither limits a request to which both apply");
+    }
+  }
+}
+
 bool NeverFits(const Definition& one) {
   return one.quota && !one.always_counts() && !one.blocked && one.cost > one.quota->limit();
 }
@@ -119,6 +142,7 @@ std::vector<std::string> Unreachable(const PolicySet& set) {
                           ", more than its limit of " + std::to_string(one.quota->limit()));
     }
   }
+  if (set.any_replaces()) AddMutual(set, sentences);
   return sentences;
 }
 

@@ -7,8 +7,9 @@
 
 namespace weir::policy {
 
-/// A sentence for each policy that no request can meet, or that no request can pass, with its
-/// place: what is most likely a mistake, though the files are well formed.
+/// A sentence for each policy that no request can meet, or that no request can pass, and for two
+/// that replace each other, with its place: what is most likely a mistake, though the files are
+/// well formed.
 std::vector<std::string> Unreachable(const PolicySet& set);
 
 }  // namespace weir::policy

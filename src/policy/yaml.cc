@@ -24,6 +24,14 @@ std::string LastError() { return std::error_code(errno, std::generic_category())
 
 Mark MarkOf(const YAML::Mark& mark) { return Mark{mark.line + 1, mark.column + 1}; }
 
+/// YAML takes an unquoted * for a reference to another part of the file. Here, nearly everyone who
+/// writes one means any value.
+std::string HintOf(std::string_view message) {
+  const bool alias = message.find("alias") != std::string_view::npos ||
+                     message.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
+  return alias ? "; put quotes around a value that starts with *, as in \"*\"" : "";
+}
+
 // Leaves yaml-cpp's parser through its own stack, which is exception-safe.
 struct Stop : std::runtime_error {
   Stop(Mark at, const std::string& why) : std::runtime_error(why), mark(at) {}
@@ -180,7 +188,8 @@ Document Document::Parse(std::string_view text, const std::string& file,
   } catch (const Stop& stop) {
     fail(stop.mark, stop.what());
   } catch (const YAML::Exception& problem) {
-    fail(problem.mark.is_null() ? Mark{} : MarkOf(problem.mark), invalid + problem.msg);
+    fail(problem.mark.is_null() ? Mark{} : MarkOf(problem.mark),
+         invalid + problem.msg + HintOf(problem.msg));
   } catch (const std::exception& problem) {
     fail({}, invalid + problem.what());
   }

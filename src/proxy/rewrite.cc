@@ -1,11 +1,10 @@
 #include "proxy/rewrite.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "base/ascii.h"
 #include "base/http_status.h"
+#include "base/number.h"
 #include "filter/field_names.h"
 #include "filter/headers.h"
 
@@ -15,12 +14,6 @@ namespace {
 
 constexpr std::string_view kTraceParent = "traceparent";
 constexpr std::string_view kVia = "Via: 1.1 weir\r\n";
-
-void AppendNumber(std::string& out, std::uint64_t number) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  out.append(digits.data(), end);
-}
 
 /// Fields for one hop only; the ones that frame the body are written again.
 bool ForThisHop(http::FieldId id) noexcept {

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kHeadBuffer = std::size_t{8} * 1024;
 /// How much a client may still send after our last words before we hang up on it.
 constexpr std::size_t kMaxLinger = std::size_t{16} * 1024 * 1024;
+/// Requests of one client that are answered on the spot before others have their turn.
+constexpr int kServedAtOnce = 16;
 /// A keep-alive client may have sent a request just before it learns that we are going.
 constexpr std::chrono::milliseconds kDrainGrace{500};
 
@@ -35,9 +37,10 @@ void Session::Start() {
   ReadClient();
 }
 
+/// Whoever has sent more than one read takes lets the others have their turn.
 void Session::ReadClient() {
   client_reading_ = true;
-  client_->AwaitReadable();
+  client_->more() ? client_->AwaitTurn() : client_->AwaitReadable();
 }
 
 void Session::OnReadable() {
@@ -55,7 +58,8 @@ void Session::ReadToDiscard() {
 }
 
 void Session::OnTurn() {
-  if (phase_ == Phase::kLinger) client_->AwaitReadable();
+  if (phase_ == Phase::kLinger) return client_->AwaitReadable();
+  std::exchange(serve_later_, false) ? Serve() : OnReadable();
 }
 
 void Session::OnClientRead(Outcome outcome) {
@@ -90,13 +94,15 @@ void Session::Serve() {
   // A request that is answered on the spot comes back here for the next one: a loop, since a client
   // decides how many requests it sends at once, and so would decide how deep we recurse.
   serve_again_ = true;
-  if (serving_) return;
+  if (serving_ || serve_later_) return;
   serving_ = true;
-  while (serve_again_) {
+  for (int served = 0; serve_again_ && served < kServedAtOnce; ++served) {
     serve_again_ = false;
     ServeOne();
   }
   serving_ = false;
+  serve_later_ = serve_again_;
+  if (serve_later_) client_->AwaitTurn();
 }
 
 void Session::ServeOne() {

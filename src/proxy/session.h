@@ -145,6 +145,7 @@ class Session final : public net::Connection,
   bool client_reading_ = false;
   bool serving_ = false;
   bool serve_again_ = false;
+  bool serve_later_ = false;  // when the others have had their turn
 
   // Who the client is: found once, unless trusted proxies speak for many.
   std::string peer_;

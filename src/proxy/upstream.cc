@@ -111,7 +111,7 @@ void UpstreamConnection::Connected(const Status& status) {
 
 void UpstreamConnection::Read() {
   reading_ = true;
-  transport_->AwaitReadable();
+  transport_->more() ? transport_->AwaitTurn() : transport_->AwaitReadable();
 }
 
 void UpstreamConnection::OnReadable() {

@@ -84,6 +84,7 @@ class UpstreamConnection final : public net::Counted, private net::Transport::Wa
 
   void OnReadable() override;
   void OnWritable() override;
+  void OnTurn() override { OnReadable(); }
   Status BeginTls(const std::string& host, const net::TlsClientContext* tls);
   void Connected(const Status& status);
 

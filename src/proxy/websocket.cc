@@ -33,10 +33,7 @@ std::size_t WebSocketScanner::Take(std::string_view bytes) noexcept {
         return taken;
       }
       const std::uint8_t opcode = byte & kOpcode;
-      if (opcode != kContinuation && opcode != kClose && !admitted_) {
-        waits_ = true;
-        return taken;
-      }
+      if (opcode != kContinuation && opcode != kClose && !admitted_) return taken;
       admitted_ = false;
     }
     Step(byte);

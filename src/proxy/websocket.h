@@ -19,13 +19,8 @@ class WebSocketScanner {
   /// not been admitted.
   std::size_t Take(std::string_view bytes) noexcept;
 
-  /// The byte after those that were taken begins a message.
-  bool message_waits() const noexcept { return waits_; }
-  /// Lets that message pass.
-  void Admit() noexcept {
-    waits_ = false;
-    admitted_ = true;
-  }
+  /// Lets the message pass that the byte after those begins.
+  void Admit() noexcept { admitted_ = true; }
   /// The bytes are not those of a WebSocket client.
   bool failed() const noexcept { return state_ == State::kFailed; }
 
@@ -38,7 +33,6 @@ class WebSocketScanner {
   void AfterLength() noexcept;
 
   State state_ = State::kStart;
-  bool waits_ = false;
   bool admitted_ = false;
   bool control_ = false;       // the frame is a ping, a pong or the close
   bool open_ = false;          // a message has begun and not ended

@@ -42,7 +42,7 @@ void AuthQuestion::Fill(policy::Request& request) {
   request.descriptors =
       arena_.Copy(std::span<const policy::Descriptor>(descriptors.data(), readings));
   request.subjects = descriptors[0].first(subjects_);
-  request.default_applies = true;
+  request.default_applies = options_.default_applies;
 }
 
 void AuthQuestion::Add(std::string_view key, std::string_view value) {

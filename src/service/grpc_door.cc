@@ -46,8 +46,10 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
     grpc::AddWeirService(services, decider);
     health.AddTo(services);
     grpc::AddReflection(services, ServiceNames());
-    services.OnBurstEnd([this] { decider.Flush(); });
-    reactor.AwaitInDrain([this] { return quotas.owing(); });
+    services.OnBurstEnd([this] {
+      if (decider.Begin()) DecideLater();
+    });
+    reactor.AwaitInDrain([this] { return quotas.owing() || decider.midway(); });
     OnDeadline();
   }
 
@@ -62,7 +64,16 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
     if (std::exchange(turning, true)) return;
     boost::asio::post(reactor.context(), [this] {
       turning = false;
-      if (quotas.Turn()) TurnLater();
+      if (!reactor.stopping() && quotas.Turn()) TurnLater();
+    });
+  }
+
+  /// Likewise the rest of messages that ask for much.
+  void DecideLater() {
+    if (std::exchange(deciding, true)) return;
+    boost::asio::post(reactor.context(), [this] {
+      deciding = false;
+      if (!reactor.stopping() && decider.Turn()) DecideLater();
     });
   }
 
@@ -72,7 +83,8 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
   grpc::QuotaStreams quotas;
   grpc::Services services;
   std::minstd_rand random{std::random_device{}()};
-  bool turning = false;  // a turn is on its way
+  bool turning = false;   // a turn of the quotas is on its way
+  bool deciding = false;  // a turn of the decider is
 };
 
 GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options)

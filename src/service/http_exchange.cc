@@ -1,5 +1,6 @@
 #include "service/http_exchange.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -18,6 +19,9 @@ namespace {
 
 constexpr std::string_view kJson = "application/json";
 constexpr std::size_t kMaxIdBytes = 128;
+/// Keys and descriptors that are decided in one turn: a request may have 16,000, which take several
+/// milliseconds.
+constexpr std::size_t kPartsAtOnce = 256;
 
 bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
 
@@ -44,24 +48,24 @@ void HttpExchanges::AddRoutes(http::Router& router) {
   }
 }
 
-bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
-                           std::string_view remote, Nanos received_at) {
-  const std::optional<std::size_t> found = worker.router().FindBatched(request.path);
+bool HttpExchanges::TryAdd(const http::Request& request, std::string_view remote,
+                           Nanos received_at) {
+  const std::optional<std::size_t> found = worker_.router().FindBatched(request.path);
   if (!found) return false;
   Item item{};
   item.endpoint = static_cast<Endpoint>(*found);
   item.received_at = received_at;
-  ReadFields(worker, request, item);
+  ReadFields(request, item);
   item.head = request.method == "HEAD";
   item.first = batch_.size();
   if (item.endpoint == Endpoint::kAuth) {
-    AddAuth(worker, request, remote, item);
+    AddAuth(request, remote, item);
   } else if (request.method == "POST") {
-    AddChecks(worker, request, item);
+    AddChecks(request, item);
   } else {
     Refuse(item, 405, "only POST is allowed here");
   }
-  if (item.error_status == 0) Authorize(worker.options(), request, remote, item);
+  if (item.error_status == 0) Authorize(request, remote, item);
   for (limiter::Check& check : batch_.checks().subspan(item.first, item.count)) {
     check.origin = {"http", item.request_id, item.trace};
   }
@@ -70,7 +74,7 @@ bool HttpExchanges::TryAdd(HttpWorker& worker, const http::Request& request,
 }
 
 /// The fields that tell where a request stands among others.
-void HttpExchanges::ReadFields(HttpWorker& worker, const http::Request& request, Item& item) {
+void HttpExchanges::ReadFields(const http::Request& request, Item& item) {
   std::string_view traceparent;
   for (const http::Header& header : request.headers) {
     if (header.name.size() == 12 && EqualsIgnoringCase(header.name, "X-Request-Id")) {
@@ -79,7 +83,7 @@ void HttpExchanges::ReadFields(HttpWorker& worker, const http::Request& request,
       traceparent = header.value;
     }
   }
-  item.trace = telemetry::ArrivedWith(traceparent, worker.limiter().tracer(), item.received_at);
+  item.trace = telemetry::ArrivedWith(traceparent, worker_.limiter().tracer(), item.received_at);
   if (item.trace.span == 0) return;
   telemetry::TraceHeader header = telemetry::ToHeader(item.trace);
   // Whether the caller records is the caller's to say, even if nothing is recorded here.
@@ -89,8 +93,8 @@ void HttpExchanges::ReadFields(HttpWorker& worker, const http::Request& request,
   item.traceparent = batch_.arena().Copy({header.data(), header.size()});
 }
 
-void HttpExchanges::Authorize(const HttpOptions& options, const http::Request& request,
-                              std::string_view remote, Item& item) {
+void HttpExchanges::Authorize(const http::Request& request, std::string_view remote, Item& item) {
+  const HttpOptions& options = worker_.options();
   const std::string_view action = InfoOf(item.endpoint).gives_back;
   const bool gives_back = !action.empty();
   const auto& authorize = gives_back ? options.authorize_give_back : options.authorize_check;
@@ -112,7 +116,7 @@ void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
   item.error = batch_.arena().Copy(message);
 }
 
-void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, Item& item) {
+void HttpExchanges::AddChecks(const http::Request& request, Item& item) {
   if (!request.query.empty()) {
     http::QueryReader query(request.query);
     while (const auto pair = query.Next()) {
@@ -120,15 +124,14 @@ void HttpExchanges::AddChecks(HttpWorker& worker, const http::Request& request, 
       if (IsSet(pair->value)) item.denied_status = 429;
     }
   }
-  const auto found = worker.reader().Read(
+  const auto found = worker_.reader().Read(
       request.body, {InfoOf(item.endpoint).op, item.endpoint == Endpoint::kReserve}, batch_);
   if (!found.ok()) return Refuse(item, http::StatusFor(found.error().code), found.error().message);
   item.count = found->count;
   item.batch = found->batch;
 }
 
-void HttpExchanges::AddAuth(HttpWorker& worker, const http::Request& request,
-                            std::string_view remote, Item& item) {
+void HttpExchanges::AddAuth(const http::Request& request, std::string_view remote, Item& item) {
   Arena& arena = batch_.arena();
   limiter::Check& check = batch_.Add();
   item.count = 1;
@@ -161,7 +164,7 @@ void HttpExchanges::AddAuth(HttpWorker& worker, const http::Request& request,
     }
   }
   item.accept = arena.Copy(request.Find("Accept").substr(0, http::kMaxValueBytes));
-  AuthQuestion question(request, remote, worker.options().auth, arena);
+  AuthQuestion question(request, remote, worker_.options().auth, arena);
   if (!question.error().empty()) return RefuseQuestion(item, question.error());
   question.Fill(check.request);
 }
@@ -176,39 +179,42 @@ int HttpExchanges::StatusOf(const Item& item) {
   if (item.error_status != 0) return item.error_status;
   if (item.batch) {
     if (item.denied_status == 200) return 200;
-    for (std::size_t i = 0; i < item.count; ++i) {
-      const limiter::Check& check = batch_.checks()[item.first + i];
-      if (check.status.ok() && !check.decision.allowed()) return item.denied_status;
+    int status = 200;
+    for (const limiter::Check& check : batch_.checks().subspan(item.first, item.count)) {
+      if (!check.status.ok()) {  // whoever looks at the status alone must not take it for a yes
+        status = http::StatusFor(check.status.error().code);
+      } else if (!check.decision.allowed()) {
+        return item.denied_status;
+      }
     }
-    return 200;
+    return status;
   }
   const limiter::Check& check = batch_.checks()[item.first];
   if (!check.status.ok()) return http::StatusFor(check.status.error().code);
   return check.decision.allowed() ? 200 : item.denied_status;
 }
 
-void HttpExchanges::AppendReplies(HttpWorker& worker, Nanos now, bool close, std::string& out) {
+void HttpExchanges::AppendReplies(Nanos now, bool close, std::string& out) {
   http::Envelope envelope;
-  envelope.date = worker.Date(now);
+  envelope.date = worker_.Date(now);
   for (std::size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     envelope.close = close && i + 1 == items_.size();
     envelope.request_id = item.request_id;
     envelope.traceparent = item.traceparent;
     envelope.head = item.head;
-    AppendReply(worker, item, envelope, out);
+    AppendReply(item, envelope, out);
     if (item.trace.sampled) [[unlikely]]
-      Trace(worker, item, now);
+      Trace(item, now);
   }
 }
 
-void HttpExchanges::AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
-                                std::string& out) {
+void HttpExchanges::AppendReply(const Item& item, http::Envelope& envelope, std::string& out) {
   const int status = StatusOf(item);
-  worker.metrics().responses[static_cast<std::size_t>(status / 100)].Add();
+  worker_.metrics().responses[static_cast<std::size_t>(status / 100)].Add();
   const bool decided = item.error_status == 0 && (status == 200 || status == item.denied_status);
   if (item.endpoint == Endpoint::kAuth && decided) {
-    return AppendAuthReply(worker, item, envelope, out);
+    return AppendAuthReply(item, envelope, out);
   }
   body_.clear();
   JsonWriter json(body_);
@@ -229,18 +235,19 @@ void HttpExchanges::AppendReply(HttpWorker& worker, const Item& item, http::Enve
   http::AppendHead(out, status, kJson, body_.size(), envelope);
   if (status == 405) http::AppendField(out, "Allow", "POST");
   if (check != nullptr && !item.batch && check->status.ok()) {
-    http::AppendLimitHeaders(out, *check, worker.options().headers);
+    http::AppendLimitHeaders(out, *check, worker_.options().headers);
   }
   out += "\r\n";
   if (!envelope.head) out += body_;
 }
 
-void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
-                                    const http::Envelope& envelope, std::string& out) {
+void HttpExchanges::AppendAuthReply(const Item& item, const http::Envelope& envelope,
+                                    std::string& out) {
   const limiter::Check& check = batch_.checks()[item.first];
   if (check.decision.allowed()) {
     http::AppendHead(out, 200, {}, 0, envelope);
-    http::AppendLimitHeaders(out, check, worker.options().headers);
+    http::AppendField(out, http::kCacheControl, "no-store");
+    http::AppendLimitHeaders(out, check, worker_.options().headers);
     if (check.decision.lease != 0) {
       out += "X-RateLimit-Leases: ";
       limiter::AppendPermits(out, check);
@@ -249,14 +256,15 @@ void HttpExchanges::AppendAuthReply(HttpWorker& worker, const Item& item,
     out += "\r\n";
     return;
   }
-  const filter::Denial denial = http::DenialOf(check, item.accept, worker.Now());
+  const filter::Denial denial = http::DenialOf(check, item.accept, worker_.Now());
   http::AppendHead(out, item.denied_status, denial.content_type, denial.body.size(), envelope);
-  http::AppendLimitHeaders(out, check, worker.options().headers);
+  http::AppendField(out, http::kCacheControl, "no-store");
+  http::AppendLimitHeaders(out, check, worker_.options().headers);
   out += "\r\n";
   if (!envelope.head) out += denial.body;
 }
 
-void HttpExchanges::Trace(HttpWorker& worker, const Item& item, Nanos now) {
+void HttpExchanges::Trace(const Item& item, Nanos now) {
   telemetry::Span span;
   span.context = item.trace;
   span.name = InfoOf(item.endpoint).path;
@@ -267,11 +275,22 @@ void HttpExchanges::Trace(HttpWorker& worker, const Item& item, Nanos now) {
   span.Add("weir.door", "http");
   span.Add("http.response.status_code", std::int64_t{status});
   span.Add("http.request.header.x-request-id", item.request_id);
-  limiter::RecordRequest(worker.limiter().tracer(), span,
+  limiter::RecordRequest(worker_.limiter().tracer(), span,
                          batch_.checks().subspan(item.first, item.count));
 }
 
+std::span<limiter::Check> HttpExchanges::TakeChecks() noexcept {
+  const std::span<limiter::Check> checks = batch_.checks();
+  const std::size_t first = taken_;
+  for (std::size_t parts = 0; taken_ < checks.size() && parts < kPartsAtOnce; ++taken_) {
+    parts += std::max<std::size_t>(checks[taken_].request.descriptors.size(), 1);
+  }
+  return checks.subspan(first, taken_ - first);
+}
+
 void HttpExchanges::Clear() {
+  taken_ = 0;
+  kept_.clear();
   items_.clear();
   batch_.Clear();
 }

@@ -18,21 +18,28 @@ namespace weir::service {
 /// Thread safety: for the reactor's thread.
 class HttpExchanges {
  public:
+  explicit HttpExchanges(HttpWorker& worker) : worker_(worker) {}
+
   /// Adds the paths whose requests are decided together.
   static void AddRoutes(http::Router& router);
 
   /// Takes the request if its path is one of ours; copies what it needs of it.
-  bool TryAdd(HttpWorker& worker, const http::Request& request, std::string_view remote,
-              Nanos received_at);
+  bool TryAdd(const http::Request& request, std::string_view remote, Nanos received_at);
 
   bool empty() const noexcept { return items_.empty(); }
   bool full() const noexcept {
     return batch_.size() >= http::kMaxChecks || items_.size() >= kMaxItems;
   }
-  std::span<limiter::Check> checks() noexcept { return batch_.checks(); }
+  /// The next checks to be decided, a turn's work of them.
+  std::span<limiter::Check> TakeChecks() noexcept;
+  /// TakeChecks has given some of them, and has more.
+  bool midway() const noexcept { return taken_ != 0 && taken_ != batch_.size(); }
+
+  /// What decided checks point into, until they are answered.
+  void Keep(std::shared_ptr<const void> what) { kept_.push_back(std::move(what)); }
 
   /// Appends the answers in order. `close`: the last one says so.
-  void AppendReplies(HttpWorker& worker, Nanos now, bool close, std::string& out);
+  void AppendReplies(Nanos now, bool close, std::string& out);
   std::size_t size() const noexcept { return items_.size(); }
   void Clear();
 
@@ -64,22 +71,21 @@ class HttpExchanges {
     std::string_view accept;
   };
 
-  void AddChecks(HttpWorker& worker, const http::Request& request, Item& item);
-  void AddAuth(HttpWorker& worker, const http::Request& request, std::string_view remote,
-               Item& item);
-  void Authorize(const HttpOptions& options, const http::Request& request, std::string_view remote,
-                 Item& item);
+  void AddChecks(const http::Request& request, Item& item);
+  void AddAuth(const http::Request& request, std::string_view remote, Item& item);
+  void Authorize(const http::Request& request, std::string_view remote, Item& item);
   void Refuse(Item& item, int status, std::string_view message);
   void RefuseQuestion(Item& item, std::string_view why);
-  void AppendReply(HttpWorker& worker, const Item& item, http::Envelope& envelope,
-                   std::string& out);
-  void AppendAuthReply(HttpWorker& worker, const Item& item, const http::Envelope& envelope,
-                       std::string& out);
-  void ReadFields(HttpWorker& worker, const http::Request& request, Item& item);
-  void Trace(HttpWorker& worker, const Item& item, Nanos now);
+  void AppendReply(const Item& item, http::Envelope& envelope, std::string& out);
+  void AppendAuthReply(const Item& item, const http::Envelope& envelope, std::string& out);
+  void ReadFields(const http::Request& request, Item& item);
+  void Trace(const Item& item, Nanos now);
   int StatusOf(const Item& item);
 
+  HttpWorker& worker_;
   http::CheckBatch batch_;
+  std::size_t taken_ = 0;  // of its checks
+  std::vector<std::shared_ptr<const void>> kept_;
   std::vector<Item> items_;
   std::string body_;
 };

@@ -32,7 +32,7 @@ HttpWorker::HttpWorker(net::Reactor& reactor, const HttpOptions& options,
 HttpWorker::~HttpWorker() = default;
 
 std::unique_ptr<HttpExchanges> HttpWorker::TakeExchanges() {
-  if (spare_.empty()) return std::make_unique<HttpExchanges>();
+  if (spare_.empty()) return std::make_unique<HttpExchanges>(*this);
   std::unique_ptr<HttpExchanges> exchanges = std::move(spare_.back());
   spare_.pop_back();
   return exchanges;

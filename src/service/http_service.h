@@ -48,6 +48,7 @@ struct AuthOptions {
   std::string api_key_header = "X-API-Key";
   std::string user_header = "X-User-Id";
   AuthTarget target = AuthTarget::kAuto;
+  bool default_applies = true;  ///< the default policy, to requests that no policy applies to
 };
 
 struct HttpOptions {

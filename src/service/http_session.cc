@@ -15,8 +15,7 @@ namespace weir::service {
 namespace {
 
 constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
-/// When so much waits to be sent, no more requests are answered until it is gone and others have
-/// had their turn: about 200 checks, however many have arrived.
+/// While so much waits to be sent, nothing more is answered: about 200 checks in a turn.
 constexpr std::size_t kMaxOutput = std::size_t{64} << 10U;
 
 /// So many requests together have answers that are worth a large buffer.
@@ -79,8 +78,9 @@ HttpSession::~HttpSession() {
   if (exchanges_ != nullptr) worker_.GiveBack(std::move(exchanges_));
 }
 
-void HttpSession::Received(std::size_t n) {
-  input_.Commit(n);
+void HttpSession::Received(std::size_t size) {
+  if (!std::exchange(named_, true)) subject_ = transport_.PeerName();
+  input_.Commit(size);
   received_at_ = worker_.Now();
   if (input_.capacity() != accounted_) AccountForBuffer();
 }
@@ -98,7 +98,7 @@ void HttpSession::AccountForBuffer() {
   if (!fits && !finished_) Fail(503, "too many large requests at once; try again later");
 }
 
-bool HttpSession::Sent(std::size_t size) noexcept {
+void HttpSession::Sent(std::size_t size) {
   sent_ += size;
   if (sent_ == output_.size()) {
     // A connection that rests does not keep what its largest answer took.
@@ -107,13 +107,13 @@ bool HttpSession::Sent(std::size_t size) noexcept {
     sent_ = 0;
   }
   const std::size_t unread = output_.empty() ? 0 : output_.capacity();
-  if (unread == unread_) return true;
+  if (unread == unread_) return;
   const bool fits = worker_.answers().Change(unread_, unread) || unread <= kSmallBuffer;
   unread_ = unread;
-  return fits;
+  if (!fits) transport_.Close();
 }
 
-bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput; }
+bool HttpSession::paused() const noexcept { return output_.size() >= kMaxOutput || midway(); }
 
 bool HttpSession::Rest() {
   if (finished_) input_.Consume(input_.unread().size());
@@ -124,31 +124,59 @@ bool HttpSession::Rest() {
   return all;
 }
 
-void HttpSession::Advance() {
+net::Stream::Next HttpSession::Advance() {
+  using Next = net::Stream::Next;
+  AnswerAll();
+  if (waiting_) return Next::kWait;
+  if (finished_) return Finish();
+  if (paused()) return Next::kAgain;
+  if (!idle()) {
+    in_parts_ = true;
+  } else if (in_parts_) {
+    in_parts_ = !Rest();
+    if (in_parts_) transport_.ResumeLater();
+  }
+  return Next::kRead;
+}
+
+/// What a large request took is given back when it is answered: the client may go on sending.
+net::Stream::Next HttpSession::Finish() {
+  const bool large = input_.capacity() > net::InputBuffer::kSlice;  // takes more than one Rest
+  if (!large || (Output().empty() && Rest())) return net::Stream::Next::kClose;
+  return net::Stream::Next::kAgain;
+}
+
+net::Stream::Stage HttpSession::stage() const {
+  if (midway()) return net::Stream::Stage::kBusy;
+  return idle() ? net::Stream::Stage::kIdle : net::Stream::Stage::kRequest;
+}
+
+void HttpSession::AnswerAll() {
   while (!waiting_ && !finished_) {
-    if (next_ == Next::kParse) {
+    if (step_ == Step::kParse && !midway()) {
       if (paused()) return;
-      next_ = Parse();
-      if (next_ == Next::kParse && !exchanges_->full()) continue;
+      step_ = Parse();
+      if (step_ == Step::kParse && !exchanges_->full()) continue;
     }
     if (exchanges_ != nullptr && !exchanges_->empty()) {
       Decide();
+      if (midway()) return;
       continue;
     }
-    const Next next = std::exchange(next_, Next::kParse);
-    if (next == Next::kNeedMore) return AfterAll();
-    if (next == Next::kRoute) Route();
-    if (next == Next::kFail) Fail(parser_.failure_status(), parser_.failure_message());
+    const Step step = std::exchange(step_, Step::kParse);
+    if (step == Step::kNeedMore) return AfterAll();
+    if (step == Step::kRoute) Route();
+    if (step == Step::kFail) Fail(parser_.failure_status(), parser_.failure_message());
   }
 }
 
-HttpSession::Next HttpSession::Parse() {
-  if (last_request_ || input_.empty()) return Next::kNeedMore;
+HttpSession::Step HttpSession::Parse() {
+  if (last_request_ || input_.empty()) return Step::kNeedMore;
   switch (parser_.Parse(input_.unread())) {
     case http::RequestParser::Outcome::kNeedMore:
-      return Next::kNeedMore;
+      return Step::kNeedMore;
     case http::RequestParser::Outcome::kFailed:
-      return Next::kFail;
+      return Step::kFail;
     case http::RequestParser::Outcome::kComplete:
       break;
   }
@@ -156,15 +184,15 @@ HttpSession::Next HttpSession::Parse() {
   if (urgent_) return RouteUrgent();
   if (exchanges_ == nullptr) exchanges_ = worker_.TakeExchanges();
   parser_.request().subject = subject_;
-  if (!exchanges_->TryAdd(worker_, parser_.request(), remote_, received_at_)) return Next::kRoute;
+  if (!exchanges_->TryAdd(parser_.request(), remote_, received_at_)) return Step::kRoute;
   TakeRequest();
-  return Next::kParse;
+  return Step::kParse;
 }
 
-HttpSession::Next HttpSession::RouteUrgent() {
-  if (AlwaysAnswered(parser_.request().path)) return Next::kRoute;
+HttpSession::Step HttpSession::RouteUrgent() {
+  if (AlwaysAnswered(parser_.request().path)) return Step::kRoute;
   Fail(503, "too many connections; try again later");
-  return Next::kNeedMore;
+  return Step::kNeedMore;
 }
 
 /// Everything that has come in is answered, but for a request that is not complete.
@@ -193,25 +221,32 @@ bool HttpSession::ClosesNow() const {
   return last_request_ || (worker_.reactor().draining() && !more);
 }
 
+/// Asks about the next checks, whether or not those before are decided: a store that is elsewhere
+/// is asked about all of them at once.
 void HttpSession::Decide() {
-  waiting_ = true;
+  const std::span<limiter::Check> checks = exchanges_->TakeChecks();
+  waiting_ = !midway();
   inline_ = true;
   hold_ = transport_.Self();
-  if (exchanges_->checks().empty()) {
+  ++deciding_;
+  if (checks.empty()) {
     OnDecided();
   } else {
     // The capture is one pointer, which a std::function holds without allocating.
-    worker_.limiter().Decide(exchanges_->checks(), [this] { OnDecided(); });
+    worker_.limiter().Decide(checks, [this] { OnDecided(); });
   }
   inline_ = false;
 }
 
 void HttpSession::OnDecided() {
+  if (--deciding_ > 0 || midway()) exchanges_->Keep(worker_.limiter().Keep());
+  if (deciding_ > 0) return;
   const boost::intrusive_ptr<net::Connection> self = std::move(hold_);
+  if (midway()) return;
   const Nanos now = worker_.Now();
-  const bool close = ClosesNow() && next_ == Next::kNeedMore;
+  const bool close = ClosesNow() && step_ == Step::kNeedMore;
   if (exchanges_->size() >= kBurst) worker_.Lend(output_);
-  exchanges_->AppendReplies(worker_, now, close, output_);
+  exchanges_->AppendReplies(now, close, output_);
   worker_.metrics().checks.Answered(now - received_at_, exchanges_->size());
   exchanges_->Clear();
   if (close) finished_ = true;
@@ -305,9 +340,11 @@ void HttpSession::Fail(int status, std::string_view message) {
   finished_ = true;
 }
 
-void HttpSession::TimeOut() {
+bool HttpSession::OnTimeout(net::Stream::Stage stage) {
+  if (stage != net::Stream::Stage::kRequest) return true;
   worker_.metrics().timeouts.Add();
   Fail(408, "the request took too long to arrive");
+  return false;
 }
 
 }  // namespace weir::service

@@ -15,6 +15,7 @@
 
 #include "net/connection.h"
 #include "net/input_buffer.h"
+#include "net/stream.h"
 #include "protocol/http/check_batch.h"
 #include "protocol/http/message.h"
 #include "protocol/http/request_parser.h"
@@ -24,15 +25,21 @@
 namespace weir::service {
 
 /// Thread safety: belongs to one reactor's thread; replies to it may come from any.
-class HttpSession {
+class HttpSession final : public net::Stream::Session {
  public:
   /// What carries the session's bytes.
   class Transport {
    public:
     /// An answer that was waited for has come: call Advance and go on.
     virtual void Resume() = 0;
+    /// The same, when others have had their turn.
+    virtual void ResumeLater() {}
     /// Keeps the session alive.
     virtual boost::intrusive_ptr<net::Connection> Self() = 0;
+    /// The common name in the client's certificate, once bytes have come; empty: none.
+    virtual std::string PeerName() const { return {}; }
+    /// At once: answers that clients do not read take too much memory, and this one's much of it.
+    virtual void Close() {}
 
    protected:
     ~Transport() = default;
@@ -45,50 +52,41 @@ class HttpSession {
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
-  /// The common name in the client's certificate; before the first Received.
-  void SetSubject(std::string subject) { subject_ = std::move(subject); }
-
-  /// Where to put what arrives; then Received, then Advance.
-  std::span<char> Space() {
+  std::span<char> Space() override {
     const std::span<char> space = input_.Space();
     return space.first(std::min(space.size(), kMostRead));
   }
-  void Received(std::size_t n);
-  /// The client will send no more; what has come in is still answered.
-  void EndOfInput() noexcept { end_of_input_ = true; }
+  void Received(std::size_t size) override;
+  void EndOfInput() override { end_of_input_ = true; }
+  net::Stream::Next Advance() override;
+  std::string_view Output() const override { return std::string_view(output_).substr(sent_); }
+  void Sent(std::size_t size) override;
+  net::Stream::Stage stage() const override;
+  /// One who is too slow with a request is answered 408.
+  bool OnTimeout(net::Stream::Stage stage) override;
 
-  /// Answers as much as it can; results are in output(), waiting() and finished().
-  void Advance();
-  /// Answers 408 and finishes: the client was too slow.
-  void TimeOut();
-
-  /// To be sent, oldest first.
-  std::string_view Output() const noexcept { return std::string_view(output_).substr(sent_); }
-  /// So much of it is gone. False: answers that clients do not read take too much memory, and this
-  /// one's much of it; close.
-  [[nodiscard]] bool Sent(std::size_t size) noexcept;
-  /// More can be answered once the output has gone.
-  bool paused() const noexcept;
   /// A store or a handler has yet to answer: do not read on.
   bool waiting() const noexcept { return waiting_; }
+  /// More can be answered: when the output has gone, or in the next turn.
+  bool paused() const noexcept;
   /// Close when the output has been sent.
   bool finished() const noexcept { return finished_; }
   /// Between requests.
-  bool idle() const noexcept { return input_.empty() && !waiting_; }
-  /// Idle or finished: gives memory back, a slice of it at a time. False: there is more.
-  bool Rest();
-  /// That takes more than one slice.
-  bool large() const noexcept { return input_.capacity() > net::InputBuffer::kSlice; }
+  bool idle() const noexcept { return input_.empty() && !waiting_ && !midway(); }
 
  private:
-  enum class Next { kParse, kNeedMore, kRoute, kFail };
+  enum class Step { kParse, kNeedMore, kRoute, kFail };
   class PendingReply;
 
   /// At a time, of a body that is large: others have their turn in between.
   static constexpr std::size_t kMostRead = std::size_t{32} << 10U;
 
-  Next Parse();
-  Next RouteUrgent();
+  void AnswerAll();
+  net::Stream::Next Finish();
+  /// Idle or finished: gives memory back, a slice of it at a time. False: there is more.
+  bool Rest();
+  Step Parse();
+  Step RouteUrgent();
   void AfterAll();
   void Decide();
   void OnDecided();
@@ -98,6 +96,7 @@ class HttpSession {
   void Trace(int status);
   void TakeRequest();
   bool ClosesNow() const;
+  bool midway() const noexcept { return exchanges_ != nullptr && exchanges_->midway(); }
   void AccountForBuffer();
 
   HttpWorker& worker_;
@@ -112,18 +111,21 @@ class HttpSession {
   std::size_t sent_ = 0;                        // of output_
   std::unique_ptr<HttpExchanges> exchanges_;    // the batch that is being collected or decided
   boost::intrusive_ptr<net::Connection> hold_;  // while a store decides
+  std::size_t deciding_ = 0;                    // questions that the limiter has yet to answer
   std::string request_id_;                      // of the request that a handler answers
   telemetry::SpanContext trace_;                // the same
   Nanos received_at_ = 0;
   std::size_t accounted_ = 0;
   std::size_t unread_ = 0;  // what the client has not taken of output_, as memory
-  Next next_ = Next::kParse;
+  Step step_ = Step::kParse;
   bool inline_ = false;  // inside a call that may answer before it returns
   bool waiting_ = false;
   bool finished_ = false;
   bool end_of_input_ = false;
   bool last_request_ = false;  // the client said `Connection: close`
   bool continue_sent_ = false;
+  bool named_ = false;     // the client's certificate was looked at
+  bool in_parts_ = false;  // a request did not come in one piece
 };
 
 }  // namespace weir::service

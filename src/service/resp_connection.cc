@@ -83,7 +83,8 @@ void RespConnection::Feed() {
 
 bool RespConnection::Account() {
   const std::size_t held = input_.capacity() + output_.capacity();
-  const bool fits = worker_.buffered().Change(accounted_, held) || held <= kSmall;
+  MemoryBudget& all = worker_.buffered();
+  const bool fits = all.Change(accounted_, held) || held <= all.Share(kSmall);
   accounted_ = held;
   return fits;
 }

@@ -45,7 +45,8 @@ class RespWorker {
 
  private:
   static constexpr std::size_t kSpareBuffers = 256;
-  static constexpr std::size_t kKeepCapacity = 256 * 1024;
+  /// Two of them, for input and replies, are no more than a connection may have in any case.
+  static constexpr std::size_t kKeepCapacity = MemoryBudget::kLeast / 2;
   static constexpr std::size_t kBufferBudget = std::size_t{64} << 20U;
 
   const RespOptions& options_;

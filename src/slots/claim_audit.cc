@@ -1,5 +1,6 @@
 #include "slots/claim_audit.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ void ClaimAudit::Close() {
 }
 
 void ClaimAudit::OnSecond(Nanos now) {
+  next_ = std::min(next_, now + kPause);  // the clock may be set back
   if (state_->busy || (now < next_ && !state_->more)) return;
   next_ = now + kPause;
   state_->busy = true;

@@ -70,35 +70,4 @@ void Forecast::Add(std::span<const WindowLoad> windows) {
   }
 }
 
-void Forecast::FinishOpenTimes() {
-  while (left_ > 0 && next_ <= kMaxInstant) {
-    Take(next_, Capacity(next_));
-    const std::int64_t rest = (next_last_ - next_) / size_;
-    const std::int64_t needed = std::min((left_ + max_ - 1) / max_, rest);
-    if (needed > 0) {
-      if (windows_ == 0) first_window_ = next_ + size_;
-      windows_ += needed;
-      last_window_ = next_ + needed * size_;
-      left_ -= std::min(left_, needed * max_);
-    }
-    GoTo(next_last_ + size_);
-  }
-}
-
-void Forecast::Finish() {
-  if (open_) return FinishOpenTimes();
-  if (left_ > 0 && next_ <= requested_) {
-    Take(next_, Capacity(next_));
-    GoTo(next_ + size_);
-  }
-  if (left_ == 0 || next_ > kMaxInstant) return;
-  const std::int64_t available = (kMaxInstant - next_) / size_ + 1;
-  const std::int64_t needed = std::min((left_ + max_ - 1) / max_, available);
-  if (windows_ == 0) first_window_ = next_;
-  windows_ += needed;
-  last_window_ = next_ + (needed - 1) * size_;
-  left_ -= std::min(left_, needed * max_);
-  next_ = last_window_ + size_;
-}
-
 }  // namespace weir::slots

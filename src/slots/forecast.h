@@ -20,7 +20,7 @@ class Forecast {
 
   void Add(std::span<const WindowLoad> windows);
   /// Windows without a row are empty: the rest follows by arithmetic.
-  void Finish();
+  void Finish() { TakeEmpty(kMaxInstant + 1); }
 
   bool done() const noexcept { return left_ == 0; }
   Millis next() const noexcept { return next_; }  ///< where the next page begins
@@ -35,7 +35,6 @@ class Forecast {
   void Take(Millis window, std::int64_t room);
   /// Windows before `end` that have no row.
   void TakeEmpty(Millis end);
-  void FinishOpenTimes();
   std::int64_t Capacity(Millis window) const;
   /// Moves next_ to the first window at or after `window` that may be used.
   void GoTo(Millis window);

@@ -1,11 +1,14 @@
 #include "slots/retention.h"
 
+#include <algorithm>
+
 namespace weir::slots {
 
 void Retirement::OnSecond(Nanos now) {
   constexpr Nanos kMinute = Nanos{60} * 1'000'000'000;
   constexpr Nanos kMilli = 1'000'000;
   if (options_.keep.count() == 0 && options_.keep_ids.count() == 0) return;
+  next_ = std::min(next_, now + kMinute);  // the clock may be set back
   if (state_->busy || (now < next_ && !state_->more)) return;
   next_ = now + kMinute;
   const Millis today = now / kMilli;

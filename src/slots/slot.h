@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,14 @@ struct Ask {
   std::string tenant = {};
   std::int64_t random = 0;   ///< not negative; decides the place within the window
   std::string payload = {};  ///< opaque; kept with the event and handed to who executes it
+};
+
+/// An event that has or had a slot and is to get another.
+struct MoveRequest {
+  std::string event_id = {};
+  std::string config = {};               ///< empty: its own
+  std::optional<Millis> requested = {};  ///< nothing: the time it had asked for
+  std::int64_t random = 0;               ///< as in Ask
 };
 
 /// An event's slot. `scheduled` is in the window, and never before `requested`.

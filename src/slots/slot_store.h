@@ -53,12 +53,11 @@ class SlotStore {
   /// it back, and it may be archived.
   virtual void Cancel(std::string event_id, Done<std::optional<Slot>> done) = 0;
   /// Moves an event to a new requested time, atomically: on any outcome but kNew it keeps its slot.
-  /// An empty ask.config keeps the config. Nothing: there is no such event. kFailedPrecondition: it
-  /// is cancelled, claimed or done. A failed one is tried again.
-  virtual void Reschedule(Ask ask, Done<std::optional<Answer>> done) = 0;
-  /// Takes a cancellation back: a slot at or after ask.requested, or, if that is 0, at or after the
-  /// time it had asked for. Otherwise as Reschedule. kFailedPrecondition: it is not cancelled.
-  virtual void Restore(Ask ask, Done<std::optional<Answer>> done) = 0;
+  /// Nothing: there is no such event. kFailedPrecondition: it is cancelled, claimed or done. A
+  /// failed one is tried again.
+  virtual void Reschedule(MoveRequest request, Done<std::optional<Answer>> done) = 0;
+  /// Takes a cancellation back. Otherwise as Reschedule. kFailedPrecondition: it is not cancelled.
+  virtual void Restore(MoveRequest request, Done<std::optional<Answer>> done) = 0;
 
   /// Gives due events to this caller alone until their leases end: the oldest first, fair between
   /// tenants, and never more in a window than its cap (see execution.h). Events whose lease has

@@ -141,9 +141,6 @@ class Store {
   /// Applies each application atomically, in order as far as they share keys. Never blocks.
   virtual void Apply(std::span<Application> batch, Done done) = 0;
 
-  /// True if Apply always completes before it returns.
-  virtual bool immediate() const noexcept = 0;
-
   /// Which part, below kMaxParts, decides this now. 0: there is but one, or it is not known.
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
   /// Keys with the same text here are charged in one moment; others are not, if they are charged

@@ -77,10 +77,7 @@ class Sink {
   void Append(std::string_view line) {
     const std::lock_guard lock(mutex_);
     if (!writer_.joinable()) writer_ = std::thread([this] { Write(); });
-    if (pending_.size() + line.size() > kMaxBuffered) {
-      dropped_.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
+    if (pending_.size() + line.size() > kMaxBuffered) return;
     pending_ += line;
     if (idle_) wake_.notify_one();
   }
@@ -90,8 +87,6 @@ class Sink {
     if (!writer_.joinable()) return;
     written_.wait_for(lock, kPatience, [this] { return pending_.empty() && idle_; });
   }
-
-  std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:
   void Write() {
@@ -124,7 +119,6 @@ class Sink {
   int fd_ = 2;
   std::atomic<Level> level_{Level::kInfo};
   std::atomic<LogFormat> format_{LogFormat::kConsole};
-  std::atomic<std::uint64_t> dropped_{0};
   std::thread writer_;
 };
 
@@ -167,7 +161,5 @@ void Log(Level level, std::string_view message, std::initializer_list<Field> fie
 }
 
 void FlushLog() { Sink::Get().Flush(); }
-
-std::uint64_t DroppedLogLines() noexcept { return Sink::Get().dropped(); }
 
 }  // namespace weir::telemetry

@@ -39,9 +39,6 @@ void Log(Level level, std::string_view message, std::initializer_list<Field> fie
 /// it: a program must end when it is told to. Thread-safe.
 void FlushLog();
 
-/// Lines that were dropped because the buffer was full.
-std::uint64_t DroppedLogLines() noexcept;
-
 /// Lets at most `per_second` lines through, for lines that clients can cause at will.
 ///
 /// Thread safety: one per thread.

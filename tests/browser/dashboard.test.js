@@ -212,6 +212,9 @@ describe('the dashboard', { concurrency: false }, () => {
     const row = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'versioned' }) }).first();
     await row.getByText('capacity').waitFor();
     assert.match(await row.textContent(), /20\s*→\s*10/);
+    assert.match(await row.textContent(), /version 2 → 3/);
+    const [latest] = (await ask('GET', '/admin/audit?limit=1')).changes;
+    assert.equal(await row.getByRole('cell').first().textContent(), String(latest.id));
     await shot(page, 'audit-change', false);
     await row.getByRole('button', { name: /^Undo/ }).click();
     await dialog().getByRole('button', { name: 'Cancel' }).click();
@@ -293,7 +296,7 @@ describe('the dashboard', { concurrency: false }, () => {
     const letters = page.getByRole('row').filter({ hasText: 'channel none has no provider' });
     await letters.nth(1).waitFor();
     await shot(page, 'notify-dead');
-    await letters.first().getByRole('button', { name: 'Look' }).click();
+    await letters.first().getByRole('button', { name: 'View' }).click();
     await dialog().getByText('hello', { exact: true }).waitFor();
     await dialog().getByRole('button', { name: 'Close' }).click();
     await dialog().waitFor({ state: 'detached' });
@@ -303,6 +306,9 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Replay all' }).click();
     await page.getByText('Put back into the queue.').waitFor();
     await letters.first().waitFor();  // it is dead again
+    const [replayed] = (await ask('GET', '/admin/audit?limit=1&action=notify.replay')).changes;
+    await open('audit');
+    await page.getByRole('row').filter({ hasText: 'notify.replay' }).getByRole('rowheader', { name: replayed.after.eventIds[0] }).first().waitFor();
     quiet();
   });
 

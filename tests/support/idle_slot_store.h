@@ -17,8 +17,8 @@ class IdleSlotStore : public slots::SlotStore {
   void AssignMany(std::vector<slots::Ask>, Done<std::vector<slots::Answer>>) override {}
   void Look(std::string, Done<std::optional<slots::Event>>) override {}
   void Cancel(std::string, Done<std::optional<slots::Slot>>) override {}
-  void Reschedule(slots::Ask, Done<std::optional<slots::Answer>>) override {}
-  void Restore(slots::Ask, Done<std::optional<slots::Answer>>) override {}
+  void Reschedule(slots::MoveRequest, Done<std::optional<slots::Answer>>) override {}
+  void Restore(slots::MoveRequest, Done<std::optional<slots::Answer>>) override {}
   void ClaimDue(slots::ClaimRequest, Done<slots::Claim>) override {}
   void FinishMany(std::vector<slots::Finish>, Done<std::vector<slots::Finished>>) override {}
   void TakeNotes(slots::Millis, Done<std::vector<slots::ClaimNote>>) override {}

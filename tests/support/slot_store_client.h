@@ -50,13 +50,13 @@ class SlotStoreClient {
     return Wait<std::optional<slots::Slot>>(
         [&](auto done) { store_.Cancel(event, std::move(done)); });
   }
-  std::optional<slots::Answer> Reschedule(slots::Ask ask) {
+  std::optional<slots::Answer> Reschedule(slots::MoveRequest request) {
     return Wait<std::optional<slots::Answer>>(
-        [&](auto done) { store_.Reschedule(std::move(ask), std::move(done)); });
+        [&](auto done) { store_.Reschedule(std::move(request), std::move(done)); });
   }
-  std::optional<slots::Answer> Restore(slots::Ask ask) {
+  std::optional<slots::Answer> Restore(slots::MoveRequest request) {
     return Wait<std::optional<slots::Answer>>(
-        [&](auto done) { store_.Restore(std::move(ask), std::move(done)); });
+        [&](auto done) { store_.Restore(std::move(request), std::move(done)); });
   }
   slots::Claim Claim(slots::ClaimRequest request) {
     request.random = static_cast<std::int64_t>(random_() >> 1);

@@ -158,7 +158,7 @@ function signIn(text) {
       input.select();
     }
     submit.disabled = false;
-  } }, field('Key', input, 'One of admin.keys, or a key with the role read, operate or admin. It stays in this page’s memory: a reload forgets it.'), problem, submit);
+  } }, field('Key', input, 'One of admin.keys, or a key with the role read, operate or admin. It is kept only in this page’s memory; after a reload, enter it again.'), problem, submit);
   show(main, h('div', { class: 'sign-in' }, h('div', { class: 'card' },
     h('div', null,
       s('svg', { class: 'mark', viewBox: '0 0 32 32', 'aria-hidden': 'true' },

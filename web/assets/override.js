@@ -28,14 +28,14 @@ export function overrideFile(policy) {
     if (until.value && !(date > new Date())) return show(problem, message('bad', 'Enter a time in the future, or none.'));
     const body = { policyKey: keyOf(policy), type: 'OVERRIDE', domain: policy.domain, shadow, ...(until.value && { expiresAt: date.toISOString() }) };
     const send = () => (policy.override ? put(pathOf(policy.override), body) : post('/admin/policies', body));
-    return close(await attempt(send, shadow ? 'In shadow.' : 'Enforced.'));
+    return close(await attempt(send, shadow ? 'Now in shadow mode.' : 'Enforced.'));
   };
-  return dialog(shadow ? 'Put this policy in shadow?' : 'Enforce this policy?', (close) => h('form', { novalidate: true, onsubmit: (event) => {
+  return dialog(shadow ? 'Put this policy in shadow mode?' : 'Enforce this policy?', (close) => h('form', { novalidate: true, onsubmit: (event) => {
     event.preventDefault();
     save(close);
   } },
-  h('p', null, shadow ? `${shown(policy)} keeps counting but refuses nobody.` : `${shown(policy)} begins to refuse requests at once.`),
-  h('p', null, 'It is defined in ', h('code', null, plainName(policy.definedIn ?? 'a file')), ', which stays unchanged: an override applies until it is removed. To make the change permanent, write there ',
+  h('p', null, shadow ? `${shown(policy)} keeps counting but refuses no one.` : `${shown(policy)} starts to refuse requests at once.`),
+  h('p', null, 'It is defined in ', h('code', null, plainName(policy.definedIn ?? 'a file')), ', which stays unchanged: an override applies until it is removed. To make the change permanent, write in the file ',
     h('code', null, `shadow: ${shadow}`), '.'),
   field('Ends', until, `${zone}. Empty: until it is removed`), problem,
   h('div', { class: 'buttons' }, button('Cancel', () => close(false), { autofocus: true }),
@@ -44,7 +44,7 @@ export function overrideFile(policy) {
 
 /** Lets the file have the say again; true if it was done. */
 export async function backToFile(policy) {
-  const becomes = policy.shadowInFile ? 'keeps counting but refuses nobody' : 'refuses requests';
+  const becomes = policy.shadowInFile ? 'keeps counting but refuses no one' : 'refuses requests';
   if (!await confirm('Back to what the file says?', `${shown(policy)} ${becomes}, as ${plainName(policy.definedIn ?? 'its file')} has it.`, 'Back to the file', { danger: false })) return false;
   return attempt(() => del(pathOf(policy.override)), 'The file applies again.');
 }

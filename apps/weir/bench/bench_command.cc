@@ -162,7 +162,7 @@ void AddTls(Syntax word, Words& words) {
       .Needs(tls);
 }
 
-void AddDoor(Syntax parent, const Door& door, int& exit_code) {
+void AddDoor(Syntax parent, const Door& door) {
   auto words = std::make_shared<Words>();
   words->address = door.address;
   Syntax word =
@@ -193,9 +193,9 @@ void AddDoor(Syntax parent, const Door& door, int& exit_code) {
   AddTls(word, *words);
   word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");
   word.AddFlag("--json", words->json, "Print JSON");
-  word.OnRun([words, seconds, &door, &exit_code] {
+  word.OnRun([words, seconds, &door] {
     if (words->options.requests > 0 && !seconds.given()) words->options.seconds = kLongest;
-    exit_code = Run(*words, door);
+    return Run(*words, door);
   });
 }
 
@@ -207,11 +207,11 @@ constexpr std::array<Door, 3> kDoors = {
      {"resp", "the Redis protocol", "127.0.0.1:6380", "",
       [](const std::string&, bool) { return MakeRespWire(); }}}};
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   word.RequireSubcommand();
   word.Footer(
       "With --rate, latency is measured from when a request was due, not from when it was sent.");
-  for (const Door& door : kDoors) AddDoor(word, door, exit_code);
+  for (const Door& door : kDoors) AddDoor(word, door);
 }
 
 const Command kBench("bench", "Generate load on a service and measure its latency.", Configure);

@@ -20,12 +20,12 @@ constexpr int kPartitions = 3;
 /// Thread-safe: lines are not mixed. One that is not taken by its deadline may be there in part.
 class StdoutTarget final : public DeliveryTarget {
  public:
-  void Deliver(const slots::Claimed& event, Time latest, Done done) override {
-    done(Write(EventJson(event) + '\n', latest));
+  void Deliver(const slots::Claimed& event, const Latest& latest, Done done) override {
+    done(Write(EventJson(event) + '\n', latest.steady));
   }
 
  private:
-  Status Write(const std::string& line, Time latest) {
+  Status Write(const std::string& line, std::chrono::steady_clock::time_point latest) {
     const std::lock_guard lock(mutex_);
     const Status written = WriteBy(STDOUT_FILENO, line, latest);
     if (written.ok()) return {};
@@ -41,7 +41,7 @@ class KafkaTarget final : public DeliveryTarget {
   KafkaTarget(std::unique_ptr<kafka::Producer> producer, std::string topic)
       : producer_(std::move(producer)), topic_(std::move(topic)) {}
 
-  void Deliver(const slots::Claimed& event, Time /*latest*/, Done done) override {
+  void Deliver(const slots::Claimed& event, const Latest& /*latest*/, Done done) override {
     const std::string body = event.payload.empty() ? EventJson(event) : event.payload;
     const std::string attempt = std::to_string(event.attempt);
     const std::string scheduled = slots::FormatInstant(event.slot.scheduled);

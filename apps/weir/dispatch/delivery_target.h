@@ -10,6 +10,20 @@
 
 namespace weir::app {
 
+/// Until when a delivery may begin, by two clocks: the steady one stands still while the machine is
+/// suspended, and the machine's own is set when it goes on.
+struct Latest {
+  std::chrono::steady_clock::time_point steady;
+  std::chrono::system_clock::time_point wall;
+
+  static Latest In(std::chrono::milliseconds left) {
+    return {std::chrono::steady_clock::now() + left, std::chrono::system_clock::now() + left};
+  }
+  bool passed() const {
+    return std::chrono::steady_clock::now() > steady || std::chrono::system_clock::now() > wall;
+  }
+};
+
 /// Where `weir dispatch` delivers events.
 ///
 /// Thread-safe.
@@ -23,8 +37,7 @@ class DeliveryTarget {
 
   /// A delivery that has not begun by `latest` must not begin any more: it would not be over when
   /// the lease is. It is reported as kDeadlineExceeded.
-  using Time = std::chrono::steady_clock::time_point;
-  virtual void Deliver(const slots::Claimed& event, Time latest, Done done) = 0;
+  virtual void Deliver(const slots::Claimed& event, const Latest& latest, Done done) = 0;
 
   /// Deliveries that have not begun do not begin any more: they are told kDeadlineExceeded, as if
   /// their time were over. Those that have begun end as ever.

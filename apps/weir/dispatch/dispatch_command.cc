@@ -170,7 +170,7 @@ int Run(Settings& settings) {
   return 0;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto settings = std::make_shared<Settings>();
   settings->access.AddTo(word);
   word.AddOption("--store", settings->store,
@@ -213,7 +213,7 @@ void Configure(Syntax word, int& exit_code) {
   word.AddOption("--name", settings->options.name,
                  "Name in the history of events (default: host/process)");
   word.Footer(kFooter);
-  word.OnRun([settings, &exit_code] { exit_code = Run(*settings); });
+  word.OnRun([settings] { return Run(*settings); });
 }
 
 const Command kDispatch("dispatch", "Deliver scheduled events at their times, under the cap.",

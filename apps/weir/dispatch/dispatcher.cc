@@ -172,7 +172,6 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
 }
 
 void Dispatcher::DeliverLoop(const std::stop_token& stop) {
-  using Steady = std::chrono::steady_clock;
   std::optional<Steady::time_point> limit;
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -208,8 +207,8 @@ void Dispatcher::Deliver(const slots::Claimed& event) {
   if (left.count() < 0) return Leave();
   const milliseconds open(event.not_after - now);
   target_.Deliver(
-      event, std::chrono::steady_clock::now() + std::min(left, open),
-      [this, event, began = StoreNow()](const Status& status) { Ended(event, began, status); });
+      event, Latest::In(std::min(left, open)),
+      [this, event, began = Steady::now()](const Status& status) { Ended(event, began, status); });
 }
 
 // It waited for the target for too long: whoever claims it when its lease ends will deliver it.
@@ -247,21 +246,25 @@ milliseconds Dispatcher::LongestPause(std::int64_t attempt) const {
 
 // When the event failed before; if that was with another dispatcher, a time after that: its slot is
 // at least half a pause later. If it has not failed, when this delivery began.
-slots::Millis Dispatcher::TriedBefore(const slots::Claimed& event, slots::Millis began) const {
+Dispatcher::Steady::time_point Dispatcher::TriedBefore(const slots::Claimed& event,
+                                                       Steady::time_point began) const {
   if (event.attempt <= 1) return began;
   const auto known = tried_.find(event.slot.event_id);
   if (known != tried_.end()) return known->second;
-  return std::min(began, event.slot.scheduled - LongestPause(event.attempt - 1).count() / 2);
+  const milliseconds ago =
+      milliseconds(StoreNow() - event.slot.scheduled) + LongestPause(event.attempt - 1) / 2;
+  return std::min(began, Steady::now() - ago);
 }
 
 // Under the lock.
-void Dispatcher::TakeFailure(const slots::Claimed& event, slots::Millis began, slots::Finish& end) {
+void Dispatcher::TakeFailure(const slots::Claimed& event, Steady::time_point began,
+                             slots::Finish& end) {
   const milliseconds longest = LongestPause(event.attempt);
   const milliseconds pause = longest / 2 + milliseconds(Random() % (longest.count() / 2 + 1));
   end.retry_at = LatestStoreNow() + pause.count();
   end.counts = failing_.count < kAwayAfter && last_taken_ > TriedBefore(event, began);
   if (tried_.size() < kMaxTried || tried_.contains(end.event_id)) {
-    tried_[end.event_id] = StoreNow();
+    tried_[end.event_id] = Steady::now();
   }
   end.most_failures = options_.attempts;
   ++counts_.retried;
@@ -295,7 +298,8 @@ void Dispatcher::NoteSuccess() {
   failing_ = {};
 }
 
-void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const Status& status) {
+void Dispatcher::Ended(const slots::Claimed& event, Steady::time_point began,
+                       const Status& status) {
   if (!status.ok() && status.error().code == Code::kDeadlineExceeded) {
     return LatestStoreNow() >= event.not_after ? GiveBack(event) : Leave();
   }
@@ -310,9 +314,9 @@ void Dispatcher::Ended(const slots::Claimed& event, slots::Millis began, const S
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
       NoteSuccess();
-      last_taken_ = StoreNow();
+      last_taken_ = Steady::now();
       tried_.erase(end.event_id);
-      counts_.Delivered(last_taken_ - event.slot.scheduled);
+      counts_.Delivered(StoreNow() - event.slot.scheduled);
       if (event.attempt > 1) ++counts_.redelivered;
     } else if (status.error().code != Code::kInvalidArgument) {
       TakeFailure(event, began, end);

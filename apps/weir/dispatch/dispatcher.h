@@ -52,6 +52,8 @@ class Dispatcher {
  private:
   static constexpr int kAwayAfter = 5;  // failures in a row
 
+  using Steady = std::chrono::steady_clock;
+
   /// A delivery that has ended.
   struct Over {
     slots::Finish end = {};
@@ -90,11 +92,11 @@ class Dispatcher {
   void Leave();
   /// To the next opening of the calendar.
   void GiveBack(const slots::Claimed& event);
-  void Ended(const slots::Claimed& event, slots::Millis began, const Status& status);
-  slots::Millis TriedBefore(const slots::Claimed& event, slots::Millis began) const;
+  void Ended(const slots::Claimed& event, Steady::time_point began, const Status& status);
+  Steady::time_point TriedBefore(const slots::Claimed& event, Steady::time_point began) const;
   void NoteFailure(const slots::Finish& end);
   void NoteSuccess();
-  void TakeFailure(const slots::Claimed& event, slots::Millis began, slots::Finish& end);
+  void TakeFailure(const slots::Claimed& event, Steady::time_point began, slots::Finish& end);
   void TellStore(std::vector<Over> over, const std::stop_token& stop);
   void TellHalves(std::vector<Over> over, const std::stop_token& stop);
   void Told(const std::vector<slots::Finish>& ends,
@@ -119,8 +121,9 @@ class Dispatcher {
   bool claims_ended_ = false;           // nothing is added to what waits any more
   std::map<std::string, bool> capped_;  // whether the last claim of a config had to stop at its cap
   Failing failing_;
-  slots::Millis last_taken_ = 0;                          // by the target, on the store's clock
-  std::unordered_map<std::string, slots::Millis> tried_;  // events that failed here, and when
+  // On this machine's clock: what is known of the store's changes by milliseconds.
+  Steady::time_point last_taken_ = Steady::time_point::min();  // by the target
+  std::unordered_map<std::string, Steady::time_point> tried_;  // events that failed here, and when
   DispatchCounts counts_;
   std::map<std::string, Trouble> troubles_;  // of the claiming thread, by config
   std::optional<Trouble> report_trouble_;    // of the finishing thread

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hex.h"
 #include "dispatch/delivery_target.h"
 #include "drivers/curl/webhook.h"
 
@@ -20,12 +21,9 @@ std::string HeaderSafe(std::string_view text) {
         static_cast<unsigned char>(c) >= 0x21 && static_cast<unsigned char>(c) < 0x7f;
     if (plain && c != '%') {
       out += c;
-      continue;
+    } else {
+      AppendPercent(out, c);
     }
-    constexpr const char* kDigits = "0123456789ABCDEF";
-    out += '%';
-    out += kDigits[static_cast<unsigned char>(c) >> 4U];
-    out += kDigits[static_cast<unsigned char>(c) & 15U];
   }
   return out;
 }
@@ -51,7 +49,7 @@ class WebhookTarget final : public DeliveryTarget {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void Deliver(const slots::Claimed& event, Time latest, Done done) override {
+  void Deliver(const slots::Claimed& event, const Latest& latest, Done done) override {
     {
       const std::lock_guard lock(mutex_);
       queue_.push_back({event, latest, std::move(done)});
@@ -73,7 +71,7 @@ class WebhookTarget final : public DeliveryTarget {
  private:
   struct Item {
     slots::Claimed event;
-    Time latest;
+    Latest latest;
     Done done;
   };
 
@@ -87,7 +85,7 @@ class WebhookTarget final : public DeliveryTarget {
         item = std::move(queue_.front());
         queue_.pop_front();
       }
-      if (std::chrono::steady_clock::now() > item.latest) {
+      if (item.latest.passed()) {
         item.done(Error{Code::kDeadlineExceeded, "all workers were busy until the lease ended"});
       } else {
         item.done(Post(item.event));

@@ -64,18 +64,18 @@ int RunRemove(const Words& words) {
 }
 
 Syntax AddWord(Syntax parent, const char* name, const char* about,
-               const std::shared_ptr<Words>& words, int (*run)(const Words&), int& exit_code) {
+               const std::shared_ptr<Words>& words, int (*run)(const Words&)) {
   Syntax word = parent.AddSubcommand(name, about);
   word.AddOption("user", words->user, "The user's ID").Required();
   words->remote.AddTo(word);
-  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
+  word.OnRun([words, run] { return run(*words); });
   return word;
 }
 
-void AddConfigWord(Syntax word, int& exit_code) {
+void AddConfigWord(Syntax word) {
   auto config = std::make_shared<Words>();
   Syntax set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
-                       config, RunConfig, exit_code);
+                       config, RunConfig);
   Option limit = set.AddOption("--limit", config->limit, "Messages per window");
   Option window =
       set.AddOption("--window", config->window,
@@ -88,24 +88,24 @@ void AddConfigWord(Syntax word, int& exit_code) {
   const char* const about = "A cap for this channel only, in addition to the user's";
   set.AddOption("--channel", config->channel, about);
   auto remove = std::make_shared<Words>();
-  AddWord(word, "remove", "Remove a user's cap.", remove, RunRemove, exit_code)
+  AddWord(word, "remove", "Remove a user's cap.", remove, RunRemove)
       .AddOption("--channel", remove->channel, about);
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   word.RequireSubcommand();
-  AddConfigWord(word, exit_code);
+  AddConfigWord(word);
   auto send = std::make_shared<Words>();
   Syntax sends = AddWord(word, "send", "Send a message; exit with 1 if the user's cap is reached.",
-                         send, RunSend, exit_code);
+                         send, RunSend);
   sends.AddOption("message", send->message, "The message").Required();
   sends.AddOption("--channel", send->channel, "The channel (default: sms)");
   sends.AddOption("--to", send->recipient, "A phone number or address (default: the user's ID)");
   AddWord(word, "quota", "Show how much of a user's cap is left.", std::make_shared<Words>(),
-          RunQuota, exit_code);
-  AddMessageWords(word, exit_code);
-  AddDeadWords(word, exit_code);
-  AddUserWords(word, exit_code);
+          RunQuota);
+  AddMessageWords(word);
+  AddDeadWords(word);
+  AddUserWords(word);
 }
 
 const Command kNotify("notify", "Send messages under per-user caps; track and replay them.",

@@ -119,14 +119,14 @@ int RunOnDead(const MessageWords& words, const std::string& act, const char* don
 }
 
 Syntax Word(Syntax parent, const char* name, const char* about, const SharedMessageWords& words,
-            std::function<int(const MessageWords&)> run, int& exit_code) {
+            std::function<int(const MessageWords&)> run) {
   Syntax word = parent.AddSubcommand(name, about);
   words->remote.AddTo(word);
-  word.OnRun([words, run = std::move(run), &exit_code] { exit_code = run(*words); });
+  word.OnRun([words, run = std::move(run)] { return run(*words); });
   return word;
 }
 
-void AddActs(Syntax dead, int& exit_code) {
+void AddActs(Syntax dead) {
   struct Act {
     const char* name;
     const char* about;
@@ -135,10 +135,9 @@ void AddActs(Syntax dead, int& exit_code) {
   for (const Act& act : {Act{"replay", "Put dead letters back into the queue.", "replayed"},
                          Act{"drop", "Delete dead letters.", "dropped"}}) {
     auto words = std::make_shared<MessageWords>();
-    Syntax word = Word(
-        dead, act.name, act.about, words,
-        [act](const MessageWords& given) { return RunOnDead(given, act.name, act.done); },
-        exit_code);
+    Syntax word = Word(dead, act.name, act.about, words, [act](const MessageWords& given) {
+      return RunOnDead(given, act.name, act.done);
+    });
     word.AddOption("event", words->ids, "Message IDs");
     word.AddOption("--user", words->user, "All of this user's dead letters");
     word.AddFlag("--all", words->all, "All dead letters");
@@ -147,19 +146,17 @@ void AddActs(Syntax dead, int& exit_code) {
 
 }  // namespace
 
-void AddMessageWords(Syntax notify, int& exit_code) {
+void AddMessageWords(Syntax notify) {
   auto one = std::make_shared<MessageWords>();
-  Word(
-      notify, "message", "Show the state of a message.", one,
-      [](const MessageWords& words) {
-        return SendNotify(words.remote, "GET", "/api/messages/" + UrlEscaped(words.id), {});
-      },
-      exit_code)
+  Word(notify, "message", "Show the state of a message.", one,
+       [](const MessageWords& words) {
+         return SendNotify(words.remote, "GET", "/api/messages/" + UrlEscaped(words.id), {});
+       })
       .AddOption("event", one->id, "The eventId returned by send")
       .Required();
   auto many = std::make_shared<MessageWords>();
   Syntax list = Word(notify, "messages", "List messages by user, by state or both, newest first.",
-                     many, RunMessages, exit_code);
+                     many, RunMessages);
   list.AddOption("--user", many->user, "The user's ID");
   list.AddOption("--state", many->state, "queued, failed, sent, dead or dropped");
   list.AddOption("--limit", many->limit, "Maximum number of results")
@@ -167,26 +164,24 @@ void AddMessageWords(Syntax notify, int& exit_code) {
       .ShowDefault();
 }
 
-void AddDeadWords(Syntax notify, int& exit_code) {
+void AddDeadWords(Syntax notify) {
   Syntax dead = notify.AddSubcommand(
       "dead", "List, show, replay or delete messages that could not be delivered.");
   dead.RequireSubcommand();
   auto list = std::make_shared<MessageWords>();
-  Syntax all = Word(dead, "list", "List dead letters, oldest first.", list, RunDeadList, exit_code);
+  Syntax all = Word(dead, "list", "List dead letters, oldest first.", list, RunDeadList);
   all.AddOption("--user", list->user, "Only this user's");
   all.AddOption("--limit", list->limit, "Maximum number of results")
       .Between(1, 1'000'000)
       .ShowDefault();
   auto one = std::make_shared<MessageWords>();
-  Word(
-      dead, "show", "Show a dead letter with its text.", one,
-      [](const MessageWords& words) {
-        return SendNotify(words.remote, "GET", "/admin/notify/dead/" + UrlEscaped(words.id), {});
-      },
-      exit_code)
+  Word(dead, "show", "Show a dead letter with its text.", one,
+       [](const MessageWords& words) {
+         return SendNotify(words.remote, "GET", "/admin/notify/dead/" + UrlEscaped(words.id), {});
+       })
       .AddOption("event", one->id, "The message ID")
       .Required();
-  AddActs(dead, exit_code);
+  AddActs(dead);
 }
 
 }  // namespace weir::app

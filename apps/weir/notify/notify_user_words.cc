@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "console.h"
 #include "csv.h"
 #include "notify/notify_words.h"
 #include "protocol/http/error.h"
@@ -154,30 +155,30 @@ int RunPreferences(const UserWords& words) {
 }
 
 Syntax UserWord(Syntax parent, const char* name, const char* about, const SharedUserWords& words,
-                int (*run)(const UserWords&), int& exit_code) {
+                int (*run)(const UserWords&)) {
   Syntax word = parent.AddSubcommand(name, about);
   words->remote.AddTo(word);
-  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
+  word.OnRun([words, run] { return run(*words); });
   return word;
 }
 
 }  // namespace
 
-void AddUserWords(Syntax notify, int& exit_code) {
+void AddUserWords(Syntax notify) {
   auto out = std::make_shared<UserWords>();
-  UserWord(notify, "export", "Write all users' caps as CSV.", out, RunExport, exit_code)
+  UserWord(notify, "export", "Write all users' caps as CSV.", out, RunExport)
       .AddOption("file", out->file, "File to write; - is standard output")
       .ShowDefault();
   auto in = std::make_shared<UserWords>();
   Syntax import =
       UserWord(notify, "import", "Set users' caps from CSV: userId,rateLimit,timeWindow[,channel].",
-               in, RunImport, exit_code);
+               in, RunImport);
   import.AddOption("file", in->file, "File to read; - is standard input").ShowDefault();
   import.AddFlag("--reset-count", in->reset_count,
                  "Start new windows with a count of 0; without it, windows go on");
   auto wishes = std::make_shared<UserWords>();
   Syntax word = UserWord(notify, "preferences", "Show or set quiet hours and opt-outs of a user.",
-                         wishes, RunPreferences, exit_code);
+                         wishes, RunPreferences);
   word.AddOption("user", wishes->user, "The user's ID").Required();
   word.AddOption("--quiet", wishes->quiet,
                  "Hours in which messages are delayed, such as 22:00-07:00");

@@ -22,8 +22,8 @@ int SendNotify(const Remote& remote, std::string_view method, const std::string&
 int EachNotifyRow(const Remote& remote, const std::string& target, const char* field,
                   std::size_t most, const std::function<void(simdjson::dom::element)>& take);
 
-void AddMessageWords(Syntax notify, int& exit_code);
-void AddDeadWords(Syntax notify, int& exit_code);
-void AddUserWords(Syntax notify, int& exit_code);
+void AddMessageWords(Syntax notify);
+void AddDeadWords(Syntax notify);
+void AddUserWords(Syntax notify);
 
 }  // namespace weir::app

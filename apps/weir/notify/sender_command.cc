@@ -51,7 +51,7 @@ int Run(const SenderSettings& settings) {
   return 0;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto settings = std::make_shared<SenderSettings>();
   auto timeout = std::make_shared<double>(5.0);
   word.AddOption("--broker", settings->broker, "URL of Kafka")
@@ -91,9 +91,9 @@ void Configure(Syntax word, int& exit_code) {
       .Between(std::int64_t{1000}, std::int64_t{1'000'000'000})
       .ShowDefault();
   word.Footer(kFooter);
-  word.OnRun([settings, timeout, &exit_code] {
+  word.OnRun([settings, timeout] {
     settings->timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*timeout * 1000));
-    exit_code = Run(*settings);
+    return Run(*settings);
   });
 }
 

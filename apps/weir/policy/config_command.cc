@@ -170,7 +170,7 @@ int Import(const std::string& file, bool lenient) {
   return 0;
 }
 
-void ConfigureImport(Syntax word, int& exit_code) {
+void ConfigureImport(Syntax word) {
   Syntax command =
       word.AddSubcommand("import", "Convert the limits of another program to policies.");
   static std::string from = "envoy";
@@ -179,14 +179,14 @@ void ConfigureImport(Syntax word, int& exit_code) {
   command.AddOption("FILE", file, "A configuration of envoyproxy/ratelimit").Required();
   static bool lenient = false;
   command.AddFlag("--lenient", lenient, "Skip unknown fields");
-  command.OnRun([&exit_code] { exit_code = Import(file, lenient); });
+  command.OnRun([] { return Import(file, lenient); });
   command.Footer(
       "Policies go to standard output. `policies:` also accepts an Envoy ratelimit file as it is;\n"
       "import it if you want to edit it as policies.\n\n"
       "  weir config import ratelimit.yaml > policies.yaml");
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   word.RequireSubcommand();
   Syntax check = word.AddSubcommand("check", "Check files; print errors as file:line:column.");
   static std::vector<std::string> files;
@@ -197,11 +197,11 @@ void Configure(Syntax word, int& exit_code) {
   given.Excludes(of_envoy);
   static bool lenient = false;
   check.AddFlag("--lenient", lenient, "Skip unknown fields of envoyproxy/ratelimit files");
-  check.OnRun([&exit_code] {
+  check.OnRun([] {
     if (files.empty() && envoy_files.empty()) Syntax::Missing("FILE");
-    exit_code = envoy_files.empty() ? Check(files, lenient) : CheckEnvoy(envoy_files);
+    return envoy_files.empty() ? Check(files, lenient) : CheckEnvoy(envoy_files);
   });
-  ConfigureImport(word, exit_code);
+  ConfigureImport(word);
   check.Footer(
       "A configuration is read as `weir serve` reads it: with the policy files it names and the\n"
       "WEIR_… environment variables. Exits with 0 if valid and 1 if not. Nothing is started or\n"

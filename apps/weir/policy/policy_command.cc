@@ -217,7 +217,7 @@ int RunApply(const Words& words) {
 
 /// Adds one word; `needs` names what it takes: "key", "file", "number" (of a version) …
 std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* about,
-                               std::string_view needs, Run run, int& exit_code) {
+                               std::string_view needs, Run run) {
   auto words = std::make_shared<Words>();
   Syntax word = parent.AddSubcommand(name, about);
   const auto need = [needs](std::string_view what) { return needs.find(what) != needs.npos; };
@@ -247,25 +247,23 @@ std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* abou
   }
   if (need("dry")) word.AddFlag("--dry-run", words->dry_run, "Only show what would change");
   words->remote.AddTo(word);
-  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
+  word.OnRun([words, run] { return run(*words); });
   return words;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   word.RequireSubcommand();
-  AddWord(word, "list", "List all policies, stored and from files.", "", RunList, exit_code);
-  AddWord(word, "get", "Show a policy.", "key", RunGet, exit_code);
-  AddWord(word, "apply", "Create or update the policies of a file.", "file dry end", RunApply,
-          exit_code);
+  AddWord(word, "list", "List all policies, stored and from files.", "", RunList);
+  AddWord(word, "get", "Show a policy.", "key", RunGet);
+  AddWord(word, "apply", "Create or update the policies of a file.", "file dry end", RunApply);
   AddWord(word, "diff",
           "Show what apply would change, or compare versions; exit with 1 if different.",
-          "file versions end", RunDiff, exit_code);
-  AddWord(word, "delete", "Delete a policy.", "key", RunDelete, exit_code);
-  AddWord(word, "history", "List the versions of a policy.", "key", RunHistory, exit_code);
-  AddWord(word, "rollback", "Restore a version of a policy.", "key number end", RunRollback,
-          exit_code);
-  AddPolicyTrial(word, exit_code);
-  AddWord(word, "undo", "Undo a change from the audit log.", "id end", RunUndo, exit_code);
+          "file versions end", RunDiff);
+  AddWord(word, "delete", "Delete a policy.", "key", RunDelete);
+  AddWord(word, "history", "List the versions of a policy.", "key", RunHistory);
+  AddWord(word, "rollback", "Restore a version of a policy.", "key number end", RunRollback);
+  AddPolicyTrial(word);
+  AddWord(word, "undo", "Undo a change from the audit log.", "id end", RunUndo);
 }
 
 const Command kPolicy("policy", "Show and change the policies of a running service.", Configure);

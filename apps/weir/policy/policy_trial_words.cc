@@ -119,7 +119,7 @@ int Run(const Words& words, bool shadow) {
   return Override(words, policy, shadow);
 }
 
-void AddWord(Syntax parent, const char* name, const char* about, bool shadow, int& exit_code) {
+void AddWord(Syntax parent, const char* name, const char* about, bool shadow) {
   auto words = std::make_shared<Words>();
   Syntax word = parent.AddSubcommand(name, about);
   word.AddOption("policy", words->name, "The policy's key, or its name in a policy file")
@@ -132,16 +132,15 @@ void AddWord(Syntax parent, const char* name, const char* about, bool shadow, in
       "A policy in a file gets an override, which stays until it is deleted, undone or expires.\n\n"
       "  weir policy " +
       std::string(name) + " per-user --domain api --expires 2h\n  weir policy delete api/per-user");
-  word.OnRun([words, shadow, &exit_code] { exit_code = Run(*words, shadow); });
+  word.OnRun([words, shadow] { return Run(*words, shadow); });
 }
 
 }  // namespace
 
-void AddPolicyTrial(Syntax policy_word, int& exit_code) {
-  AddWord(policy_word, "enforce", "Enforce a shadow policy, including one in a file.", false,
-          exit_code);
+void AddPolicyTrial(Syntax policy_word) {
+  AddWord(policy_word, "enforce", "Enforce a shadow policy, including one in a file.", false);
   AddWord(policy_word, "shadow", "Put a policy in shadow mode: it counts but refuses nothing.",
-          true, exit_code);
+          true);
 }
 
 }  // namespace weir::app

@@ -5,10 +5,10 @@
 
 #include "admin/policy_body.h"
 #include "admin/policy_store.h"
+#include "base/duration.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
 #include "console.h"
-#include "policy/duration.h"
 #include "remote/json_fields.h"
 
 namespace weir::app {
@@ -90,7 +90,7 @@ Result<std::string> EndValue(const std::string& expires) {
   if (expires == "never") return std::string("null");
   std::optional<Nanos> instant = ParseInstant(expires);
   if (!instant) {
-    const auto duration = policy::ParseDuration(expires);
+    const auto duration = ParseDuration(expires);
     if (!duration.ok()) {
       return Error{Code::kInvalidArgument,
                    "--expires must be a time like 2030-01-31T12:00:00Z, a duration like 2h, or "

@@ -39,6 +39,6 @@ int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
          const std::function<int(const ServiceReply&)>& show);
 
 /// weir policy enforce | shadow.
-void AddPolicyTrial(Syntax policy_word, int& exit_code);
+void AddPolicyTrial(Syntax policy_word);
 
 }  // namespace weir::app

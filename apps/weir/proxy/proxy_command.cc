@@ -102,7 +102,7 @@ constexpr const char* kFooter =
   weir proxy --upstream http://127.0.0.1:9000 --per-ip 1000/1m
 )";
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto flags = std::make_shared<Flags>();
   word.AddOption("--config", flags->config_file, "Configuration file, as for weir serve");
   // Each flag is a setting of the configuration; one that is given several times is a list.
@@ -158,9 +158,7 @@ void Configure(Syntax word, int& exit_code) {
   value("--log-format", "log.format", "console or json (console)");
   value("--log-level", "log.level", "debug, info, warn, error or off (info)");
   word.Footer(kFooter);
-  word.OnRun([flags, &exit_code] {
-    exit_code = LoadConfig(*flags) ? Run(flags->config, flags->config_file) : 2;
-  });
+  word.OnRun([flags] { return LoadConfig(*flags) ? Run(flags->config, flags->config_file) : 2; });
 }
 
 const Command kProxy("proxy", "Run a rate-limiting reverse proxy in front of an HTTP server.",

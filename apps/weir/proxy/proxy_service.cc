@@ -36,11 +36,6 @@ Result<policy::Definition> PerIpPolicy(std::string_view text) {
   return std::move(made.front());
 }
 
-/// Whether the configuration has a default policy of its own.
-bool HasDefaultPolicy(const config::Config& config) {
-  return !(config.default_policy == policy::DefaultPolicy());
-}
-
 static_assert(proxy::kMessageDomain == policy::kMessageDomain);
 
 /// The only domain of the requests' policies, if there is only one.
@@ -86,6 +81,7 @@ ProxyService::ProxyService(config::Config config) : config_(std::move(config)) {
 ProxyService::~ProxyService() {
   if (!pool_) return;
   pool_->Stop();
+  seconds_.reset();
   if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();
   if (door_) door_->Clear();
@@ -130,7 +126,7 @@ Status ProxyService::OpenPolicies() {
     if (!per_ip) return per_ip.error();
     built_in.push_back(std::move(*per_ip));
   }
-  if (!HasDefaultPolicy(config_)) {
+  if (!config_.default_policy_written) {
     auto per_ip = PerIpPolicy(kDefaultPerIp);
     if (!per_ip) return per_ip.error();
     per_ip->match.clear();
@@ -155,6 +151,10 @@ Status ProxyService::OpenPolicyDatabase() {
   auto store = OpenPolicyStore(config_, *database_, *catalog_);
   if (!store) return store.error();
   policy_store_ = std::move(*store);
+  policy_changes_.emplace(*policy_store_, *catalog_);
+  seconds_.emplace(admin::LiveTotals::Options{
+      .read = [] { return admin::RunningTotals{}; },
+      .on_second = [this](Nanos now) { policy_changes_->EndExpired(now); }});
   return {};
 }
 
@@ -203,7 +203,7 @@ Status ProxyService::OpenUpstreams(proxy::ProxyOptions& options) {
 Status ProxyService::OpenProxy() {
   const config::Config::Proxy& settings = config_.proxy;
   proxy::ProxyOptions options;
-  if (const Status status = OpenUpstreams(options); !status) return status;
+  if (Status status = OpenUpstreams(options); !status) return status;
   if (config_.tls.enabled()) {
     auto tls = net::TlsContext::Load({config_.tls.cert, config_.tls.key, config_.tls.client_ca},
                                      {"http/1.1"}, LogReload);
@@ -217,7 +217,8 @@ Status ProxyService::OpenProxy() {
   options.user_header = settings.user_header;
   // Who has written policies has said whom they are for; the rest is limited if that is asked for.
   const bool has_policies = !config_.policies.empty() || !settings.per_ip.empty();
-  options.default_applies = !has_policies || HasDefaultPolicy(config_);
+  options.default_applies =
+      config_.default_policy_written || (!has_policies && config_.default_for_requests());
   options.upgrades = settings.upgrades;
   options.websocket_messages = settings.websocket_messages;
   options.headers = {config_.headers.x_ratelimit, config_.headers.ietf};
@@ -262,6 +263,7 @@ Status ProxyService::OpenAdmin() {
 }
 
 void ProxyService::Start() {
+  if (seconds_) seconds_->Start();
   pool_->Start();
   for (const std::string& line : lines_) std::cout << line << '\n';
   std::cout.flush();
@@ -275,6 +277,7 @@ void ProxyService::Stop() {
     Log(Level::kWarn, "drain timed out; closed the remaining connections");
   }
   pool_->Stop();
+  seconds_.reset();
   if (policy_store_) policy_store_->Close();
   stores_->Close();
   door_->Clear();

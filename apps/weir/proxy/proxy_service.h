@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "admin/live_totals.h"
+#include "admin/policy_changes.h"
 #include "admin/policy_store.h"
 #include "base/folder_lock.h"
 #include "config/config.h"
@@ -59,6 +61,8 @@ class ProxyService {
   std::unique_ptr<sqlite::Database> database_;
   std::optional<policy::Catalog> catalog_;
   std::unique_ptr<policy::PolicyStore> policy_store_;
+  std::optional<admin::PolicyChanges> policy_changes_;
+  std::optional<admin::LiveTotals> seconds_;  // of what has an end
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<Tracing> tracing_;  // null: nothing is traced
   std::optional<limiter::Shared> shared_;

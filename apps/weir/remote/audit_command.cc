@@ -147,7 +147,7 @@ int RunUndo(const Words& words) {
               [](const ServiceReply&) -> int { return kExitOk; });
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
   word.AddOption("name", words->name, "Only changes of this policy, bare key or bucket");
   word.AddOption("--action", words->action,
@@ -166,7 +166,7 @@ void Configure(Syntax word, int& exit_code) {
       "Latest first. --undo restores a policy, slot config or user limit as it was before;\n"
       "a policy that has expired since needs --expires. To go further back, undo the change\n"
       "before it; to undo an undo makes its change again.");
-  word.OnRun([words, &exit_code] { exit_code = words->undo != 0 ? RunUndo(*words) : Run(*words); });
+  word.OnRun([words] { return words->undo != 0 ? RunUndo(*words) : Run(*words); });
 }
 
 const Command kAudit("audit", "Show who changed what, and when.", Configure);

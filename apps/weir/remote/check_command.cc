@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "command.h"
 #include "console.h"
@@ -141,6 +142,11 @@ int RunExplain(const Words& words) {
     }
     const int code = IsAllowed(answer) ? kExitOk : kExitNo;
     if (words.remote.json) return code;
+    // Which limit decides depends on the command that the client sends.
+    std::string note = TextOf(answer, "note");
+    if (!TextOf(answer, "throttle").empty()) {
+      std::cout << Shown(WithWaits(std::exchange(note, {}))) << "\na check of this key: ";
+    }
     // Without a policy the service alone knows why; else the lines below say it.
     if (IsUnmatched(answer)) {
       std::cout << Shown(WithWaits(TextOf(answer, "why"))) << '\n';
@@ -152,9 +158,7 @@ int RunExplain(const Words& words) {
         !domain.empty() && domain != "default") {
       std::cout << "domain " << Shown(domain) << '\n';
     }
-    if (const std::string note = TextOf(answer, "note"); !note.empty()) {
-      std::cout << "note: " << Shown(WithWaits(note)) << '\n';
-    }
+    if (!note.empty()) std::cout << "note: " << Shown(WithWaits(note)) << '\n';
     if (policies.size() == 0) return code;
     Table table({"policy", "quota", ">left", "bucket", "why"});
     for (const dom::element policy : policies) {
@@ -166,7 +170,7 @@ int RunExplain(const Words& words) {
   });
 }
 
-void ConfigureCheck(Syntax word, int& exit_code) {
+void ConfigureCheck(Syntax word) {
   auto words = std::make_shared<Words>();
   words->AddTo(word, "A bare key, such as user-123");
   const Option peek = word.AddFlag("--peek", words->peek, "Check without charging");
@@ -177,14 +181,14 @@ void ConfigureCheck(Syntax word, int& exit_code) {
       "Exits with 0 if allowed and 1 if limited.\n\n  weir check user-123 --cost 5\n"
       "  weir check user-123 --cost 1200 --overdraw\n"
       "  weir check -e user=42 -e route=/v1/pay --domain api");
-  word.OnRun([words, &exit_code] { exit_code = RunCheck(*words); });
+  word.OnRun([words] { return RunCheck(*words); });
 }
 
-void ConfigureExplain(Syntax word, int& exit_code) {
+void ConfigureExplain(Syntax word) {
   auto words = std::make_shared<Words>();
   words->AddTo(word, "A bare key, or a bucket as printed by top");
   word.Footer("Charges nothing. Exits with 0 if the request would be allowed and 1 if not.");
-  word.OnRun([words, &exit_code] { exit_code = RunExplain(*words); });
+  word.OnRun([words] { return RunExplain(*words); });
 }
 
 const Command kCheck("check", "Check a key or request against a running service.", ConfigureCheck);

@@ -1,5 +1,3 @@
-#include <curl/curl.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <system_error>
 
 #include "command.h"
+#include "drivers/curl/handles.h"
 
 namespace weir::app::healthcheck_command {
 namespace {
@@ -27,6 +26,15 @@ struct HealthOptions {
   std::int64_t seconds = 30;
 };
 
+/// With /readyz if it has no path: the other pages of a service answer however it is.
+std::string WithPath(std::string url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t host = scheme == std::string::npos ? 0 : scheme + 3;
+  const std::size_t path = url.find_first_of("/?#", host);
+  if (path == std::string::npos) return url + "/readyz";
+  return path + 1 == url.size() && url[path] == '/' ? url + "readyz" : url;
+}
+
 std::size_t Discard(char* /*bytes*/, std::size_t size, std::size_t count, void* /*unused*/) {
   return size * count;
 }
@@ -34,8 +42,7 @@ std::size_t Discard(char* /*bytes*/, std::size_t size, std::size_t count, void* 
 /// Empty if all is well.
 std::string AskUrl(const HealthOptions& options) {
   constexpr long kTimeoutSeconds = 3;
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
-                                                                 &curl_easy_cleanup);
+  const curl::Handle curl(curl_easy_init());
   if (!curl) return "cannot initialize libcurl";
   curl_easy_setopt(curl.get(), CURLOPT_URL, options.url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
@@ -61,19 +68,22 @@ std::string AskFile(const HealthOptions& options) {
          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(age).count()) + " s ago";
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto options = std::make_shared<HealthOptions>();
-  word.AddOption("--url", options->url, "URL that returns 200 if healthy").ShowDefault();
+  word.AddOption("--url", options->url,
+                 "URL that returns 200 if healthy; without a path: /readyz of it")
+      .ShowDefault();
   word.AddOption("--file", options->file,
                  "File that was written recently if healthy; replaces --url");
   word.AddOption("--max-age", options->seconds, "Maximum age of --file, in seconds")
       .Between(std::int64_t{1}, std::int64_t{86'400})
       .ShowDefault();
   word.Footer(kFooter);
-  word.OnRun([options, &exit_code] {
+  word.OnRun([options] {
+    options->url = WithPath(std::move(options->url));
     const std::string wrong = options->file.empty() ? AskUrl(*options) : AskFile(*options);
     if (!wrong.empty()) std::cerr << "weir: " << wrong << '\n';
-    exit_code = wrong.empty() ? 0 : 1;
+    return wrong.empty() ? 0 : 1;
   });
 }
 

@@ -4,10 +4,10 @@
 #include <iostream>
 #include <memory>
 
+#include "base/duration.h"
 #include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
-#include "policy/duration.h"
 #include "remote/json_fields.h"
 #include "remote/remote.h"
 #include "remote/subject_words.h"
@@ -62,7 +62,7 @@ void PrintLeft(dom::element answer) {
 
 int RunReserve(const ReserveWords& words) {
   if (!words.subject.Valid()) return kExitUsage;
-  const auto lasts = policy::ParseDuration(words.expires);
+  const auto lasts = ParseDuration(words.expires);
   if (!lasts.ok()) {
     std::cerr << "weir: --expires: " << lasts.error().message << '\n';
     return kExitUsage;
@@ -102,7 +102,7 @@ int RunSettle(const SettleWords& words) {
   });
 }
 
-void ConfigureReserve(Syntax word, int& exit_code) {
+void ConfigureReserve(Syntax word) {
   auto words = std::make_shared<ReserveWords>();
   words->subject.AddTo(word, "A bare key, such as user-123");
   word.AddOption("--cost", words->cost, "Estimated cost").ShowDefault();
@@ -111,17 +111,17 @@ void ConfigureReserve(Syntax word, int& exit_code) {
   word.Footer(
       "Prints the reservation on a line of its own. Exits with 0 if reserved and 1 if limited.\n\n"
       "  weir reserve user-123 --cost 4000 --expires 5m");
-  word.OnRun([words, &exit_code] { exit_code = RunReserve(*words); });
+  word.OnRun([words] { return RunReserve(*words); });
 }
 
-void ConfigureSettle(Syntax word, int& exit_code) {
+void ConfigureSettle(Syntax word) {
   auto words = std::make_shared<SettleWords>();
   word.AddOption("reservation", words->reservation, "The reservation, as printed by reserve")
       .Required();
   word.AddOption("--cost", words->cost, "The actual cost; 0 returns everything").Required();
   words->remote.AddTo(word);
   word.Footer("Exits with 0 if settled and 1 if there was nothing to settle.");
-  word.OnRun([words, &exit_code] { exit_code = RunSettle(*words); });
+  word.OnRun([words] { return RunSettle(*words); });
 }
 
 const Command kReserve("reserve", "Reserve permits for an estimated cost.", ConfigureReserve);

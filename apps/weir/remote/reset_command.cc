@@ -57,7 +57,7 @@ int Run(const Words& words) {
                           [&](const ServiceReply& reply) { return Print(words, reply); });
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
   words->subject.AddTo(word, "A bare key, or a bucket as top and explain print it");
   words->remote.AddTo(word);
@@ -65,7 +65,7 @@ void Configure(Syntax word, int& exit_code) {
       "Exits with 0 if something was reset and 1 if there was nothing to reset.\n\n"
       "  weir reset user-123\n  weir reset 'api/per-user|user:42'\n"
       "  weir reset --domain api -e user=42");
-  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words] { return Run(*words); });
 }
 
 const Command kReset("reset", "Reset the limits of a key, a bucket or a request.", Configure);

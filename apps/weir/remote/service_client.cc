@@ -1,6 +1,5 @@
 #include "remote/service_client.h"
 
-#include <curl/curl.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -8,10 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <memory>
 
+#include "base/ascii.h"
+#include "base/hex.h"
 #include "base/url.h"
+#include "drivers/curl/handles.h"
 
 namespace weir::app {
 namespace {
@@ -33,8 +33,7 @@ std::size_t TakeHeader(char* bytes, std::size_t size, std::size_t count, void* r
   const std::size_t colon = line.find(": ");
   if (colon == std::string_view::npos) return size * count;
   std::string name(line.substr(0, colon));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(name.begin(), name.end(), name.begin(), Lower);
   static_cast<ServiceReply*>(reply)->headers.emplace_back(std::move(name), line.substr(colon + 2));
   return size * count;
 }
@@ -63,9 +62,6 @@ std::string Reason(CURLcode code, const char* detail, double timeout) {
 /// The easy interface with what every request has. Not thread-safe.
 class Exchange {
  public:
-  Exchange()
-      : curl_(curl_easy_init(), &curl_easy_cleanup), headers_(nullptr, &curl_slist_free_all) {}
-
   bool ok() const { return curl_ != nullptr; }
   template <typename Value>
   void Set(CURLoption option, Value value) {
@@ -74,9 +70,7 @@ class Exchange {
   void SetFile(CURLoption option, const std::string& file) {
     if (!file.empty()) Set(option, file.c_str());
   }
-  void AddHeader(const std::string& line) {
-    headers_.reset(curl_slist_append(headers_.release(), line.c_str()));
-  }
+  void AddHeader(const std::string& line) { curl::Append(headers_, line); }
 
   CURLcode Perform(ServiceReply& reply) {
     Set(CURLOPT_HTTPHEADER, headers_.get());
@@ -94,8 +88,8 @@ class Exchange {
   const char* detail() const { return detail_.data(); }
 
  private:
-  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl_;
-  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers_;
+  curl::Handle curl_{curl_easy_init()};
+  curl::List headers_;
   std::array<char, CURL_ERROR_SIZE> detail_{};
 };
 
@@ -152,11 +146,9 @@ Result<ServiceClient> ServiceClient::For(ServiceAccess access) {
 
 Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_view target,
                                          std::string_view body) const {
-  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (const Status ready = curl::Start(); !ready.ok()) return ready.error();
   Exchange exchange;
-  if (ready != CURLE_OK || !exchange.ok()) {
-    return Error{Code::kUnavailable, "cannot initialize libcurl"};
-  }
+  if (!exchange.ok()) return Error{Code::kUnavailable, "cannot initialize libcurl"};
   const std::string url = access_.url + std::string(target);
   const std::string verb(method);
   exchange.Set(CURLOPT_URL, url.c_str());
@@ -188,14 +180,12 @@ Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_vi
 }
 
 std::string UrlEscaped(std::string_view text) {
-  constexpr const char* kHex = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || c == '-' || c == '_' || c == '.' || c == '~') {
+    if (IsLetterOrDigit(c) || c == '-' || c == '_' || c == '.' || c == '~') {
       out += c;
     } else {
-      out += {'%', kHex[byte >> 4U], kHex[byte & 15U]};
+      AppendPercent(out, c);
     }
   }
   return out;

@@ -9,14 +9,13 @@
 namespace weir::app::status_command {
 namespace {
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto remote = std::make_shared<Remote>();
   remote->AddTo(word);
-  word.OnRun([remote, &exit_code] {
-    exit_code =
-        remote->Ask("GET", "/admin/status", {}, [&remote](const ServiceReply& reply) -> int {
-          return remote->json ? static_cast<int>(kExitOk) : PrintFields(reply.body);
-        });
+  word.OnRun([remote] {
+    return remote->Ask("GET", "/admin/status", {}, [&remote](const ServiceReply& reply) -> int {
+      return remote->json ? static_cast<int>(kExitOk) : PrintFields(reply.body);
+    });
   });
 }
 

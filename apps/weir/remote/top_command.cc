@@ -139,7 +139,7 @@ int Run(Words& words) {
   return kExitOk;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
   word.AddOption("--kind", words->kind,
                  "Which keys: hot, limited, shadow (limited by shadow policies), both (hot and "
@@ -156,7 +156,7 @@ void Configure(Syntax word, int& exit_code) {
   word.Footer(
       "Counts are up to a second old. On a terminal, long names are cut; --once prints them "
       "whole.");
-  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words] { return Run(*words); });
 }
 
 const Command kTop("top", "Watch the request rates and the busiest keys.", Configure);

@@ -10,9 +10,9 @@
 #include "config/config.h"
 #include "drivers/postgres/migration.h"
 #include "library/backends.h"
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 #include "plaintext.h"
-#include "slots/postgres/schema.h"
+#include "slots/postgres/sql.h"
 
 namespace weir::app::migrate_command {
 namespace {
@@ -77,7 +77,7 @@ int Migrate(const std::vector<Tables>& all) {
   return 0;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   static std::vector<std::string> stores;
   static std::string policies;
   static std::string slots;
@@ -94,7 +94,7 @@ void Configure(Syntax word, int& exit_code) {
   word.Footer(
       "Safe to repeat and to run on several nodes at once. Needs the right to create tables;\n"
       "`weir serve` then does not (set store_migrate: false).");
-  word.OnRun([&exit_code] {
+  word.OnRun([] {
     std::vector<Tables> all;
     for (const std::string& store : stores) {
       for (Tables& tables : OfStore("--store", store)) all.push_back(std::move(tables));
@@ -110,7 +110,7 @@ void Configure(Syntax word, int& exit_code) {
     if (!notify.empty()) {
       all.push_back(OfPostgres("notify", "--notify-store", notify, notify::postgres::Migrations()));
     }
-    exit_code = Migrate(all);
+    return Migrate(all);
   });
 }
 

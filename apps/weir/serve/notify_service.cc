@@ -139,7 +139,7 @@ class BrokerNotify final : public NotifyService {
   // Each is used by those below it.
   std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;
   std::unique_ptr<notify::postgres::PostgresGateway> postgres_;
-  std::unique_ptr<notify::redis::RedisGateway> redis_;
+  std::shared_ptr<notify::redis::RedisGateway> redis_;
   std::unique_ptr<notify::postgres::PostgresLedger> ledger_;
 };
 

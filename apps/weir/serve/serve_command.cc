@@ -100,7 +100,7 @@ int Serve(const Flags& flags) {
   return 0;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto flags = std::make_shared<Flags>();
   const auto settings = config::Settings();
   flags->values.resize(settings.size());
@@ -116,7 +116,7 @@ void Configure(Syntax word, int& exit_code) {
     if (settings[i].key == "lenient") option.Values(0, 1).DefaultText("true");
   }
   word.Footer(kFooter);
-  word.OnRun([flags, &exit_code] { exit_code = Serve(*flags); });
+  word.OnRun([flags] { return Serve(*flags); });
 }
 
 const Command kServe("serve", "Run the service: HTTP, gRPC and RESP with one set of limits.",

@@ -33,6 +33,7 @@ service::HttpOptions HttpOptionsOf(const config::Config& config) {
   options.auth.user_header = config.auth.user_header;
   options.auth.api_key_header = config.auth.api_key_header;
   options.auth.target = static_cast<service::AuthTarget>(config.auth.target);
+  options.auth.default_applies = config.default_for_requests();
   options.times = TimesOf(config, config.limits.idle_timeout);
   return options;
 }
@@ -233,7 +234,7 @@ std::array<net::DoorFigures, 3> Service::Doors() const {
 std::optional<admin::StoreHealth> Service::Readiness() const {
   // A node that has never seen the policies would let pass what they limit.
   if (!policy_store_->health().known || (managed_ && !managed_->known())) {
-    return admin::StoreHealth{.up = false, .serving = false};
+    return admin::StoreHealth{.up = false, .serving = false, .policies_known = false};
   }
   return stores_->health();
 }

@@ -26,7 +26,7 @@ Status Service::OpenHttp() {
       },
       [this] { return stores_->CountKeys(); }, [this] { return stores_->health(); }, probes_,
       *policy_store_, *policy_changes_, *config_changes_, shared_->top, *live_, assignments_,
-      stores_->FindHeld()});
+      stores_->FindHeld(), config_.default_for_requests()});
   routers_.resize(pool_->size());
   std::vector<service::HttpWorker*> workers;
   for (std::size_t i = 0; i < pool_->size(); ++i) {

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/blocking.h"
 #include "base/url.h"
 #include "plaintext.h"
 #include "store/guard/asio_timers.h"
@@ -106,6 +105,7 @@ Status Stores::OpenMemory(const std::string& snapshot) {
                                 .clock = nullptr,
                                 .on_evict = {},
                                 .track_changes = config_.journal != config::Journal::kOff});
+  memory_keys_ = std::make_unique<store::memory::KeyList>(*engine_);
   if (const Status loaded = store::memory::LoadSnapshot(*engine_, snapshot); !loaded.ok()) {
     if (loaded.error().code != Code::kNotFound) {
       Log(Level::kError, "snapshot not restored; starting with empty limits",
@@ -247,34 +247,10 @@ void Stores::Collect(telemetry::TextWriter& out) const {
   if (engine_) admin::CollectKeys(engine_->size(), engine_->stats(), out);
 }
 
-// The smallest keys after the cursor, whatever order the table has them in.
-store::KeyPage Stores::ListMemory(const store::KeyQuery& query) const {
-  MayBlock("looking at every key");
-  const std::size_t limit = query.limit + 1;  // one more tells whether there is a next page
-  store::KeyPage page;
-  std::vector<store::HeldKey>& keys = page.keys;
-  const auto less = [](const store::HeldKey& a, const store::HeldKey& b) { return a.key < b.key; };
-  engine_->Visit([&](const KeyView& view) {
-    if (view.key <= query.cursor || !view.key.starts_with(query.prefix)) return;
-    if (keys.size() == limit && view.key >= keys.front().key) return;
-    keys.push_back({std::string(view.key), view.algorithm});
-    std::push_heap(keys.begin(), keys.end(), less);
-    if (keys.size() <= limit) return;
-    std::pop_heap(keys.begin(), keys.end(), less);
-    keys.pop_back();
-  });
-  std::sort_heap(keys.begin(), keys.end(), less);
-  if (keys.size() == limit) {
-    keys.pop_back();
-    page.next = keys.back().key;
-  }
-  return page;
-}
-
 /// The keys of one server after those of another: a cursor says which one it is of.
 Result<store::KeyPage> Stores::ReadKeys(const store::KeyQuery& query) const {
   const auto read = [this](std::size_t member, const store::KeyQuery& inner) {
-    return members_[member] == nullptr ? Result<store::KeyPage>(ListMemory(inner))
+    return members_[member] == nullptr ? Result<store::KeyPage>(memory_keys_->Read(inner))
                                        : members_[member]->ReadKeys(inner);
   };
   if (members_.size() == 1) return read(0, query);

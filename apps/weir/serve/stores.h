@@ -19,6 +19,7 @@
 #include "store/held_here.h"
 #include "store/lease/leasing_store.h"
 #include "store/memory/journal.h"
+#include "store/memory/key_list.h"
 #include "store/memory/snapshot.h"
 #include "store/memory/sweeper.h"
 #include "store/route/routing_store.h"
@@ -69,7 +70,6 @@ class Stores {
  private:
   Stores(const config::Config& config, net::ReactorPool& pool) : config_(config), pool_(pool) {}
   bool only_memory() const noexcept { return distant_.empty(); }
-  store::KeyPage ListMemory(const store::KeyQuery& query) const;
   Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const;
   Status OpenMemory(const std::string& snapshot);
   Status OpenJournal(const std::string& snapshot);
@@ -91,6 +91,7 @@ class Stores {
   std::vector<std::unique_ptr<library::LiveRoutes>> routes_;  // one per reactor
   std::optional<store::lease::Leases> leases_;
   std::vector<std::unique_ptr<store::lease::LeasingStore>> leasing_;
+  std::unique_ptr<store::memory::KeyList> memory_keys_;  // for the thread of:
   std::optional<KeyReader> key_reader_;
 };
 

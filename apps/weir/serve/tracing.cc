@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/hex.h"
 #include "telemetry/log.h"
 #include "telemetry/version.h"
 
@@ -22,10 +23,7 @@ std::string InstanceName() {
 std::string HashedKey(const std::string& salt, std::string_view key) {
   const config::Digest digest = config::Sha256(salt + std::string(key));
   std::string text = "#";
-  for (std::size_t i = 0; i < 8; ++i) {
-    text += "0123456789abcdef"[digest[i] >> 4U];
-    text += "0123456789abcdef"[digest[i] & 0xfU];
-  }
+  for (std::size_t i = 0; i < 8; ++i) AppendHex(text, digest[i]);
   return text;
 }
 

@@ -153,7 +153,7 @@ int RunRestore(const Words& words) {
   return 0;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
   word.AddOption("backup", words->backup, "The backup of weir.db");
   word.AddOption("--data", words->data, "The service's data folder; the service must be stopped");
@@ -165,7 +165,7 @@ void Configure(Syntax word, int& exit_code) {
       "been executed: they are marked, so that they are delivered with Weir-Redelivered: true.\n\n"
       "  weir restore /backups/weir.db --data /var/lib/weir\n"
       "  weir restore --store postgres://weir@db/weir");
-  word.OnRun([words, &exit_code] { exit_code = RunRestore(*words); });
+  word.OnRun([words] { return RunRestore(*words); });
 }
 
 const Command kRestore("restore", "Restore a backup without executing payments again unnoticed.",

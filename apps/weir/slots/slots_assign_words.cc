@@ -129,7 +129,7 @@ Result<slots::Millis> ReadAt(const std::string& at) {
   return instant;
 }
 
-void AddSlotsAssign(Syntax slots_word, int& exit_code) {
+void AddSlotsAssign(Syntax slots_word) {
   auto words = std::make_shared<AssignWords>();
   Syntax word =
       slots_word.AddSubcommand("assign", "Assign a slot to one event, or to each event of a file.");
@@ -148,7 +148,7 @@ void AddSlotsAssign(Syntax slots_word, int& exit_code) {
       "slot.\n\n"
       "  weir slots assign pay-1 --config default --at 2025-06-01T12:00:00Z\n"
       "  weir slots assign --file feed.csv --config default");
-  word.OnRun([words, &exit_code] { exit_code = RunAssign(*words); });
+  word.OnRun([words] { return RunAssign(*words); });
 }
 
 }  // namespace weir::app

@@ -95,7 +95,7 @@ int RunImport(ImportWords& words) {
   return summary->refused + summary->conflicts > 0 ? kRefused : 0;
 }
 
-void AddImport(Syntax slots_word, int& exit_code) {
+void AddImport(Syntax slots_word) {
   auto words = std::make_shared<ImportWords>();
   Syntax word =
       slots_word.AddSubcommand("import", "Assign a slot to every event of a feed; safe to repeat.");
@@ -117,7 +117,7 @@ void AddImport(Syntax slots_word, int& exit_code) {
       "tenant\n"
       "or payload.\n\n"
       "  weir slots import feed.csv --config default --at 2025-06-01T09:00:00Z");
-  word.OnRun([words, &exit_code] { exit_code = RunImport(*words); });
+  word.OnRun([words] { return RunImport(*words); });
 }
 
 // --- forecast ------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ int RunForecast(const ForecastWords& words) {
   return 0;
 }
 
-void AddForecast(Syntax slots_word, int& exit_code) {
+void AddForecast(Syntax slots_word) {
   auto words = std::make_shared<ForecastWords>();
   Syntax word = slots_word.AddSubcommand(
       "forecast", "Show which windows events would get, without assigning them.");
@@ -180,7 +180,7 @@ void AddForecast(Syntax slots_word, int& exit_code) {
       .Required();
   word.AddOption("--at", words->at, "Requested time of the events, or now").Required();
   word.AddFlag("--json", words->json, "Print JSON");
-  word.OnRun([words, &exit_code] { exit_code = RunForecast(*words); });
+  word.OnRun([words] { return RunForecast(*words); });
 }
 
 // --- plot ----------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ int RunPlot(const PlotWords& words) {
   return 0;
 }
 
-void AddPlot(Syntax slots_word, int& exit_code) {
+void AddPlot(Syntax slots_word) {
   auto words = std::make_shared<PlotWords>();
   Syntax word =
       slots_word.AddSubcommand("plot", "Plot the load per window, in the terminal or as SVG.");
@@ -259,7 +259,7 @@ void AddPlot(Syntax slots_word, int& exit_code) {
       .ShowDefault();
   word.AddFlag("--json", words->json, "Print JSON instead");
   word.AddFlag("--csv", words->csv, "Print CSV instead");
-  word.OnRun([words, &exit_code] { exit_code = RunPlot(*words); });
+  word.OnRun([words] { return RunPlot(*words); });
 }
 
 // --- verify --------------------------------------------------------------------------------------
@@ -275,23 +275,23 @@ int RunVerify(const Where& where) {
   return findings->problems == 0 ? 0 : 2;
 }
 
-void AddVerify(Syntax slots_word, int& exit_code) {
+void AddVerify(Syntax slots_word) {
   auto where = std::make_shared<Where>();
   Syntax word = slots_word.AddSubcommand(
       "verify", "Verify every window's counter; exit with 2 if one is wrong.");
   where->AddTo(word);
-  word.OnRun([where, &exit_code] { exit_code = RunVerify(*where); });
+  word.OnRun([where] { return RunVerify(*where); });
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   word.RequireSubcommand();
-  AddSlotsConfig(word, exit_code);
-  AddSlotsAssign(word, exit_code);
-  AddImport(word, exit_code);
-  AddForecast(word, exit_code);
-  AddPlot(word, exit_code);
-  AddVerify(word, exit_code);
-  AddSlotsEvents(word, exit_code);
+  AddSlotsConfig(word);
+  AddSlotsAssign(word);
+  AddImport(word);
+  AddForecast(word);
+  AddPlot(word);
+  AddVerify(word);
+  AddSlotsEvents(word);
 }
 
 const Command kSlots("slots", "Schedule events in time windows under a hard cap.", Configure);

@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 
+#include "base/duration.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "console.h"
-#include "policy/duration.h"
 #include "protocol/http/error.h"
 #include "remote/json_fields.h"
 #include "remote/remote.h"
@@ -117,7 +117,7 @@ int RunDelete(const ConfigWords& words) {
 Result<std::string> WindowSize(const std::string& text) {
   if (slots::ParseDuration(text).ok()) return text;
   constexpr std::int64_t kNanosPerMilli = 1'000'000;
-  const auto duration = policy::ParseDuration(text);
+  const auto duration = ParseDuration(text);
   if (!duration.ok() || duration->count() % kNanosPerMilli != 0) {
     return Error{Code::kInvalidArgument,
                  "--window " + text +
@@ -227,31 +227,29 @@ int RunSet(const ConfigWords& words) {
 }
 
 Syntax AddWord(Syntax parent, const char* name, const char* about,
-               const std::shared_ptr<ConfigWords>& words, int (*run)(const ConfigWords&),
-               int& exit_code) {
+               const std::shared_ptr<ConfigWords>& words, int (*run)(const ConfigWords&)) {
   Syntax word = parent.AddSubcommand(name, about);
   if (run != RunList) word.AddOption("name", words->name, "The config's name").Required();
   words->remote.AddTo(word);
-  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
+  word.OnRun([words, run] { return run(*words); });
   return word;
 }
 
 }  // namespace
 
-void AddSlotsConfig(Syntax slots_word, int& exit_code) {
+void AddSlotsConfig(Syntax slots_word) {
   Syntax config =
       slots_word.AddSubcommand("config", "List, show and change the configs of a running service.");
   config.RequireSubcommand();
   const auto add = [&](const char* name, const char* about, int (*run)(const ConfigWords&)) {
-    AddWord(config, name, about, std::make_shared<ConfigWords>(), run, exit_code);
+    AddWord(config, name, about, std::make_shared<ConfigWords>(), run);
   };
   add("list", "List the active configs.", RunList);
   add("get", "Show a config.", RunGet);
   add("delete", "Stop assigning slots under a config; assigned slots stay.", RunDelete);
   add("history", "List the versions of a config, newest first.", RunHistory);
   auto words = std::make_shared<ConfigWords>();
-  Syntax set =
-      AddWord(config, "set", "Create a config, or its next version.", words, RunSet, exit_code);
+  Syntax set = AddWord(config, "set", "Create a config, or its next version.", words, RunSet);
   set.AddOption("--window", words->window, "Length of a window: 4s, 250ms, PT4S");
   set.AddOption("--max", words->max, "Maximum number of events per window");
   set.AddOption("--headroom", words->headroom,

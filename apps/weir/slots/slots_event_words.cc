@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/hex.h"
 #include "base/json_writer.h"
 #include "console.h"
 #include "remote/json_fields.h"
@@ -43,13 +44,12 @@ constexpr std::int64_t kMaxShown = 10;
 /// the event.
 std::string EventPath(std::string_view event) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
-  const std::string path = "/api/v1/slots/";
+  std::string path = "/api/v1/slots/";
   if (event.empty() || event.find_first_not_of(kLetters) != std::string_view::npos) {
     return path + UrlEscaped(event);
   }
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  const auto first = static_cast<unsigned char>(event.front());
-  return path + '%' + kDigits[first >> 4U] + kDigits[first & 15U] + UrlEscaped(event.substr(1));
+  AppendPercent(path, event.front());
+  return path + UrlEscaped(event.substr(1));
 }
 
 int ShowSlot(const ServiceReply& reply, const EventWords& words) {
@@ -233,50 +233,47 @@ int RunStatus(const EventWords& words) {
 using Run = int (*)(const EventWords&);
 
 Syntax Add(Syntax slots_word, const std::shared_ptr<EventWords>& words, const char* name,
-           const char* description, Run run, int& exit_code) {
+           const char* description, Run run) {
   Syntax word = slots_word.AddSubcommand(name, description);
   words->remote.AddTo(word);
-  word.OnRun([words, run, &exit_code] { exit_code = run(*words); });
+  word.OnRun([words, run] { return run(*words); });
   return word;
 }
 
 Syntax AddForEvent(Syntax slots_word, const std::shared_ptr<EventWords>& words, const char* name,
-                   const char* description, Run run, int& exit_code) {
-  Syntax word = Add(slots_word, words, name, description, run, exit_code);
+                   const char* description, Run run) {
+  Syntax word = Add(slots_word, words, name, description, run);
   word.AddOption("event", words->event, "The event's ID").Required();
   return word;
 }
 
 }  // namespace
 
-void AddSlotsEvents(Syntax slots_word, int& exit_code) {
+void AddSlotsEvents(Syntax slots_word) {
   AddForEvent(slots_word, std::make_shared<EventWords>(), "show", "Show the state of an event.",
-              RunShow, exit_code);
+              RunShow);
   AddForEvent(
       slots_word, std::make_shared<EventWords>(), "cancel",
       "Cancel an event; it stays cancelled if its feed is imported again.",
-      [](const EventWords& words) { return RunChange(words, "DELETE", EventPath(words.event)); },
-      exit_code);
+      [](const EventWords& words) { return RunChange(words, "DELETE", EventPath(words.event)); });
   auto restore = std::make_shared<EventWords>();
-  AddForEvent(
-      slots_word, restore, "restore", "Restore a cancelled event.",
-      [](const EventWords& words) {
-        return RunChange(words, "POST", EventPath(words.event) + "/restore");
-      },
-      exit_code)
+  AddForEvent(slots_word, restore, "restore", "Restore a cancelled event.",
+              [](const EventWords& words) {
+                return RunChange(words, "POST", EventPath(words.event) + "/restore");
+              })
       .AddOption("--at", restore->at, "New requested time (default: the old one)");
   auto move = std::make_shared<EventWords>();
   Syntax word =
       Add(slots_word, move, "reschedule",
           "Move an event to another time; a failed event is retried. --state FAILED: all of them.",
-          RunReschedule, exit_code);
+          RunReschedule);
   word.AddOption("event", move->event, "The event's ID; none with --state");
   word.AddOption("--at", move->at, "New requested time (with --state, default: now)");
   word.AddOption("--config", move->config,
                  "New config (default: the current one); with --state: of this config");
   word.AddOption("--state", move->state, "FAILED: reschedule all dead letters of --config");
   auto due = std::make_shared<EventWords>();
-  word = Add(slots_word, due, "due", "List events that are due, oldest first.", RunDue, exit_code);
+  word = Add(slots_word, due, "due", "List events that are due, oldest first.", RunDue);
   word.AddOption("--config", due->config, "The config").Required();
   word.AddOption("--before", due->before, "Events due by this time (default: now)");
   word.AddOption("--state", due->state,
@@ -286,7 +283,7 @@ void AddSlotsEvents(Syntax slots_word, int& exit_code) {
       .Between(std::size_t{1}, std::size_t{1'000})
       .ShowDefault();
   Add(slots_word, std::make_shared<EventWords>(), "status",
-      "Show the backlog of each config and when it will be cleared.", RunStatus, exit_code);
+      "Show the backlog of each config and when it will be cleared.", RunStatus);
 }
 
 }  // namespace weir::app

@@ -3,28 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "trial/chart.h"
+
 namespace weir::app {
 namespace {
 
 constexpr int kPlotWidth = 960;
 constexpr int kPlotHeight = 240;
 constexpr int kMargin = 40;
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -79,7 +65,7 @@ std::string DrawSvg(const std::vector<PlotBar>& bars, const slots::Config& confi
                     std::to_string(kPlotWidth + 2 * kMargin) + "\" height=\"" +
                     std::to_string(kPlotHeight + 2 * kMargin) +
                     "\" font-family=\"sans-serif\" font-size=\"12\">\n<title>Load per window of " +
-                    Escaped(config.name) + "</title>\n";
+                    EscapedForSvg(config.name) + "</title>\n";
   char line[256];
   const double step =
       bars.empty() ? 0 : static_cast<double>(kPlotWidth) / static_cast<double>(bars.size());

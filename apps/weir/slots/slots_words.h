@@ -14,10 +14,10 @@ namespace weir::app {
 Result<slots::Millis> ReadAt(const std::string& at);
 
 /// weir slots config list | get | set | delete | history.
-void AddSlotsConfig(Syntax slots_word, int& exit_code);
+void AddSlotsConfig(Syntax slots_word);
 /// weir slots assign: one event, or a file of them.
-void AddSlotsAssign(Syntax slots_word, int& exit_code);
+void AddSlotsAssign(Syntax slots_word);
 /// weir slots show | cancel | restore | reschedule | due | status.
-void AddSlotsEvents(Syntax slots_word, int& exit_code);
+void AddSlotsEvents(Syntax slots_word);
 
 }  // namespace weir::app

@@ -21,7 +21,35 @@ std::string Number(double value) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-std::string Escaped(const std::string& text) {
+double Highest(const Chart& chart) {
+  double most = 0;
+  for (const Chart::Series& series : chart.series) {
+    for (const double value : series.values) most = std::max(most, value);
+  }
+  return most > 0 ? most : 1;
+}
+
+std::string Label(double x, double y, const char* anchor, const std::string& text) {
+  return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" +
+         EscapedForSvg(text) + "</text>\n";
+}
+
+std::string Line(const Chart::Series& series, double most) {
+  std::string points;
+  const std::size_t count = series.values.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double part = count == 1 ? 0.5 : static_cast<double>(i) / static_cast<double>(count - 1);
+    const double x = kLeft + part * (kWidth - kLeft - kRight);
+    const double y = kHeight - kBottom - series.values[i] / most * (kHeight - kTop - kBottom);
+    points += Number(x) + "," + Number(y) + " ";
+  }
+  return "<polyline fill=\"none\" stroke-width=\"1.5\" stroke=\"" + series.color + "\" points=\"" +
+         points + "\"/>\n";
+}
+
+}  // namespace
+
+std::string EscapedForSvg(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -44,40 +72,13 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
-double Highest(const Chart& chart) {
-  double most = 0;
-  for (const Chart::Series& series : chart.series) {
-    for (const double value : series.values) most = std::max(most, value);
-  }
-  return most > 0 ? most : 1;
-}
-
-std::string Label(double x, double y, const char* anchor, const std::string& text) {
-  return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" +
-         Escaped(text) + "</text>\n";
-}
-
-std::string Line(const Chart::Series& series, double most) {
-  std::string points;
-  const std::size_t count = series.values.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const double part = count == 1 ? 0.5 : static_cast<double>(i) / static_cast<double>(count - 1);
-    const double x = kLeft + part * (kWidth - kLeft - kRight);
-    const double y = kHeight - kBottom - series.values[i] / most * (kHeight - kTop - kBottom);
-    points += Number(x) + "," + Number(y) + " ";
-  }
-  return "<polyline fill=\"none\" stroke-width=\"1.5\" stroke=\"" + series.color + "\" points=\"" +
-         points + "\"/>\n";
-}
-
-}  // namespace
-
 std::string DrawChart(const Chart& chart) {
   const double most = Highest(chart);
-  std::string out =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + Number(kWidth) + " " +
-      Number(kHeight) + "\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>" +
-      Escaped(chart.title) + "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + Number(kWidth) +
+                    " " + Number(kHeight) +
+                    "\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>" +
+                    EscapedForSvg(chart.title) +
+                    "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
   out += Label(kLeft, 20, "start", chart.title);
   for (int step = 0; step <= 4; ++step) {
     const double part = step / 4.0;

@@ -19,6 +19,9 @@ struct Chart {
   std::vector<Series> series;
 };
 
+/// A text within an SVG picture.
+std::string EscapedForSvg(const std::string& text);
+
 /// As an SVG picture. All texts are escaped.
 std::string DrawChart(const Chart& chart);
 

@@ -158,11 +158,12 @@ class Run {
 
 Result<ReplayResult> Replay(const ReplayOptions& options) {
   ReplayResult result;
-  auto candidate = Trial::Open(options.candidate, options.max_keys, options.domain);
+  result.rules = options.rules;
+  auto candidate = Trial::Open(options.candidate, options.rules, options.max_keys, options.domain);
   if (!candidate.ok()) return candidate.error();
   result.candidate = std::move(*candidate);
   if (!options.current.empty()) {
-    auto current = Trial::Open(options.current, options.max_keys, options.domain);
+    auto current = Trial::Open(options.current, options.rules, options.max_keys, options.domain);
     if (!current.ok()) return current.error();
     result.current = std::move(*current);
   }

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/ip.h"
 #include "limiter/policy_limiter.h"
 #include "policy/policy_set.h"
 #include "protocol/access_log/record.h"
@@ -47,6 +48,20 @@ class Timeline {
   std::map<std::int64_t, Step> steps_;
 };
 
+/// Who would have asked about the requests of the log. GET /v1/auth and the proxy know the client:
+/// policies for exactly its address or user apply as well, and IPv6 clients are networks.
+enum class Asker : std::uint8_t { kAuth, kProxy, kCheck };
+
+/// What a service's configuration says beside its policies.
+struct ReplayRules {
+  Asker asker = Asker::kAuth;
+  policy::Definition default_policy = policy::DefaultPolicy();
+  bool default_applies = true;  ///< to requests that no policy applies to
+  bool deny_unmatched = false;
+  bool lenient = false;
+  IpGrouping grouping = {};
+};
+
 /// One set of policies on trial.
 ///
 /// Not thread-safe.
@@ -61,9 +76,10 @@ class Trial {
   /// Keys beyond this many are counted together.
   static constexpr std::size_t kMaxLimitedKeys = 500'000;
 
-  /// Fails if a policy file is wrong.
+  /// Fails if a policy file is wrong. An empty domain: that of requests which name none.
   static Result<std::unique_ptr<Trial>> Open(const std::vector<std::string>& files,
-                                             std::size_t max_keys, std::string domain);
+                                             const ReplayRules& rules, std::size_t max_keys,
+                                             const std::string& domain);
   ~Trial();
 
   /// Decides requests that came at the same moment, in order. True where it would be limited.
@@ -76,8 +92,12 @@ class Trial {
   /// The keys that were limited most often.
   std::vector<LimitedKey> TopLimited(std::size_t n) const;
   std::size_t limited_keys() const noexcept { return limited_.size(); }
-  /// Requests that no policy was for.
+  /// Requests that no policy was for, and those that only the default policy was for.
   std::uint64_t unmatched() const noexcept { return unmatched_; }
+  std::uint64_t by_default() const noexcept { return by_default_; }
+  /// Of the requests, and how many there are.
+  const std::string& domain() const noexcept;
+  std::size_t domains() const;
   /// Whether a policy asks for this entry of a request.
   bool MatchesOn(std::string_view entry) const;
   std::uint64_t evicted_active() const;
@@ -91,12 +111,15 @@ class Trial {
   };
 
   explicit Trial(std::unique_ptr<World> world);
+  void Describe(std::size_t index, const access_log::Record& record);
+  void Count(std::size_t index, const limiter::Check& check, Nanos at);
   void Note(std::string_view key, Nanos at);
 
   std::unique_ptr<World> world_;
   std::unordered_map<std::string, Times> limited_;
   std::vector<std::string> limited_by_;
   std::uint64_t unmatched_ = 0;
+  std::uint64_t by_default_ = 0;
 };
 
 /// A request that two sets of policies treat differently.
@@ -117,6 +140,7 @@ struct ReplayOptions {
   std::vector<std::string> candidate;
   std::vector<std::string> current;  ///< empty: no comparison
   std::string domain;
+  ReplayRules rules;
   std::size_t max_differences = 20;  ///< that are kept by name: the first
   std::size_t max_keys = 2'000'000;
   /// Called periodically with the share of the log that has been read, 0 to 1.
@@ -126,6 +150,7 @@ struct ReplayOptions {
 struct ReplayResult {
   std::uint64_t lines = 0;
   std::uint64_t malformed = 0;
+  ReplayRules rules;
   std::vector<std::string> examples;  ///< of malformed lines: "line 3: …"
   /// Requests of which the log does not tell the address, the user, the host.
   std::uint64_t without_ip = 0;

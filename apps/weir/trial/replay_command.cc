@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "command.h"
+#include "config/config.h"
 #include "console.h"
 #include "remote/remote.h"
 #include "trial/replay.h"
@@ -17,6 +18,8 @@ namespace {
 struct Words {
   ReplayOptions options;
   std::string format = "auto";
+  std::string asker = "auth";
+  std::string config;
   std::string svg;
   std::size_t top = 20;
   bool json = false;
@@ -32,7 +35,28 @@ void ShowProgress(double part, std::uint64_t lines) {
             << " lines" << std::flush;
 }
 
+/// What the configuration says of requests that no policy is for. False: it is wrong, and said so.
+bool ReadRules(Words& words) {
+  std::vector<policy::yaml::Problem> problems;
+  const config::Config config =
+      words.config.empty() ? config::Config() : config::Load(words.config, {}, problems);
+  for (const auto& problem : problems) std::cerr << "weir: " << problem.ToString() << '\n';
+  ReplayRules& rules = words.options.rules;
+  rules.asker = words.asker == "auth"    ? Asker::kAuth
+                : words.asker == "proxy" ? Asker::kProxy
+                                         : Asker::kCheck;
+  rules.default_policy = config.default_policy;
+  // A proxy that has policies has no other default than the one that is written.
+  rules.default_applies =
+      rules.asker == Asker::kProxy ? config.default_policy_written : config.default_for_requests();
+  rules.deny_unmatched = config.deny_unmatched;
+  rules.lenient = config.lenient;
+  rules.grouping.v6_prefix = config.ipv6_prefix;
+  return problems.empty();
+}
+
 int Run(Words& words) {
+  if (!ReadRules(words)) return kExitUsage;
   words.options.format = *access_log::ParseFormat(words.format);
   words.options.max_differences = words.top;
   const bool progress = !words.quiet && isatty(STDERR_FILENO) != 0;
@@ -60,18 +84,26 @@ int Run(Words& words) {
   return result->newly_limited + result->newly_allowed > 0 ? kExitNo : kExitOk;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
   word.AddOption("log,--log", words->options.log, "Access log; may be gzip-compressed")
       .Required()
       .ExistingFile();
   word.AddOption("--policies", words->options.candidate, "Policy files to try").Required();
   word.AddOption("--against", words->options.current, "Policy files to compare them with");
+  word.AddOption("--as", words->asker,
+                 "Decide as: auth (GET /v1/auth), proxy (weir proxy) or check "
+                 "(POST /v1/check)")
+      .OneOf({"auth", "proxy", "check"})
+      .ShowDefault();
+  word.AddOption("--config", words->config,
+                 "Configuration with the default_policy, unmatched and ipv6_prefix that apply")
+      .ExistingFile();
   word.AddOption("--format", words->format, "Format of the log: auto, combined, json or envoy")
       .OneOf({"auto", "combined", "json", "envoy"})
       .ShowDefault();
   word.AddOption("--domain", words->options.domain,
-                 "Domain of the requests (default: that of the first policy)");
+                 "Domain of the requests (default: that of requests that name none)");
   word.AddOption("--max-keys", words->options.max_keys,
                  "Maximum number of keys in memory, per set of policies")
       .Between(std::size_t{1000}, std::size_t{100'000'000})
@@ -83,10 +115,12 @@ void Configure(Syntax word, int& exit_code) {
   word.AddFlag("--json", words->json, "Print JSON");
   word.AddFlag("--quiet", words->quiet, "Do not show a progress bar");
   word.Footer(
-      "Requests have the entries ip, route, method, user and host, if the log has them.\n"
+      "Requests have the entries ip, user, route and method (--as check: and host), if the log "
+      "has\n"
+      "them. With --as auth, the default policy applies to requests that no other policy matches.\n"
       "Exits with 1 if --against shows a difference.\n\n"
       "  weir replay access.log --policies candidate.yaml --against current.yaml");
-  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words] { return Run(*words); });
 }
 
 const Command kReplay("replay", "Try policies on the traffic of an access log.", Configure);

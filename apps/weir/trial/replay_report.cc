@@ -105,6 +105,18 @@ void AppendDifferencesJson(JsonWriter& json, const ReplayResult& result) {
   json.EndArray();
 }
 
+const char* AskerName(const ReplayRules& rules) {
+  switch (rules.asker) {
+    case Asker::kAuth:
+      return "GET /v1/auth";
+    case Asker::kProxy:
+      return "weir proxy";
+    case Asker::kCheck:
+      break;
+  }
+  return "POST /v1/check";
+}
+
 /// What the log does not tell though policies ask for it: without a word, they would look harmless.
 void AppendLacking(std::string& out, const ReplayResult& result) {
   const std::array<std::pair<std::string_view, std::uint64_t>, 3> lacking = {
@@ -114,8 +126,28 @@ void AppendLacking(std::string& out, const ReplayResult& result) {
     out += Grouped(count) + " requests have no " + std::string(entry) +
            " in the log: policies that match it were not tried on them\n";
   }
-  if (const std::uint64_t count = result.candidate->unmatched(); count > 0) {
-    out += Grouped(count) + " requests matched no policy\n";
+  if (result.rules.asker != Asker::kCheck && result.candidate->MatchesOn("host")) {
+    out += std::string("policies that match host were not tried: ") + AskerName(result.rules) +
+           " does not tell it (--as check does)\n";
+  }
+}
+
+/// What became of requests that the policies are not for.
+void AppendUnmatched(std::string& out, const ReplayResult& result) {
+  const Trial& trial = *result.candidate;
+  if (trial.domains() > 1) {
+    out +=
+        "only policies of domain '" + trial.domain() + "' were tried; --domain chooses another\n";
+  }
+  if (trial.by_default() > 0) {
+    const auto& quota = result.rules.default_policy.quota;
+    out += Grouped(trial.by_default()) + " requests matched no policy: the default policy (" +
+           (quota ? quota->ToString() : "unlimited") + ", for each address) decided, as by " +
+           AskerName(result.rules) + "\n";
+  }
+  if (trial.unmatched() > 0) {
+    out += Grouped(trial.unmatched()) + " requests matched no policy and were " +
+           (result.rules.deny_unmatched ? "refused (unmatched: deny)\n" : "not limited\n");
   }
 }
 
@@ -126,6 +158,8 @@ std::string ReplayJson(const ReplayResult& result, std::size_t top) {
            json.Field("lines", result.lines)
                .Field("malformed", result.malformed)
                .Field("unmatched", result.candidate->unmatched())
+               .Field("byDefaultPolicy", result.candidate->by_default())
+               .Field("domain", result.candidate->domain())
                .Field("withoutIp", result.without_ip)
                .Field("withoutUser", result.without_user)
                .Field("withoutHost", result.without_host)
@@ -158,6 +192,7 @@ std::string ReplayText(const ReplayResult& result, std::size_t top) {
     out += Grouped(result.out_of_order) + " lines were out of order\n";
   }
   AppendLacking(out, result);
+  AppendUnmatched(out, result);
   if (result.candidate->evicted_active() > 0) {
     out += Grouped(result.candidate->evicted_active()) +
            " keys were evicted while in use: raise --max-keys\n";

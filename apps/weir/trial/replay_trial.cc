@@ -51,16 +51,20 @@ struct Silent : limiter::Shared {
 
 /// Everything behind a limiter.
 struct Trial::World {
-  World(std::shared_ptr<const policy::PolicySet> set, std::size_t max_keys, std::string given)
-      : domain(std::move(given)),
+  World(std::shared_ptr<const policy::PolicySet> set, std::size_t max_keys,
+        const ReplayRules& given)
+      : rules(given),
         live(std::move(set)),
         engine(*Quota::TokenBucket(1, 1), EngineOptions{.max_keys = max_keys,
                                                         .keys = KeyStorage::kFingerprint,
                                                         .clock = &clock,
                                                         .on_evict = {}}),
         shared(live, ids, clock),
-        limiter(shared, std::make_unique<store::memory::MemoryStore>(engine)) {}
+        limiter(shared, std::make_unique<store::memory::MemoryStore>(engine)) {
+    shared.deny_unmatched = rules.deny_unmatched;
+  }
 
+  const ReplayRules rules;
   std::string domain;
   ManualClock clock;
   policy::PolicyIds ids;
@@ -72,32 +76,85 @@ struct Trial::World {
   std::vector<limiter::Check> checks;
   std::vector<std::array<policy::Entry, 5>> entries;
   std::vector<policy::Descriptor> descriptors;
+  std::vector<std::string> networks;  // of IPv6 clients
 };
 
 Trial::Trial(std::unique_ptr<World> world) : world_(std::move(world)) {}
 Trial::~Trial() = default;
 
 Result<std::unique_ptr<Trial>> Trial::Open(const std::vector<std::string>& files,
-                                           std::size_t max_keys, std::string domain) {
+                                           const ReplayRules& rules, std::size_t max_keys,
+                                           const std::string& domain) {
   std::vector<policy::yaml::Problem> problems;
   std::vector<policy::Definition> definitions;
   for (const std::string& file : files) {
-    for (policy::Definition& one : policy::LoadPolicyFile(file, problems)) {
+    for (policy::Definition& one : policy::LoadPolicyFile(file, problems, rules.lenient)) {
       definitions.push_back(std::move(one));
     }
   }
   if (!problems.empty()) return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
-  if (domain.empty() && !definitions.empty()) domain = definitions.front().domain;
-  policy::CompileOptions options{policy::DefaultPolicy(), 1.0};
+  const std::string first = definitions.empty() ? "" : definitions.front().domain;
+  policy::CompileOptions options{rules.default_policy, 1.0};
   options.leasing = false;  // there are no other nodes
   // The numbers of the policies must be those of the world's own list of names.
   auto world = std::make_unique<World>(
       *policy::PolicySet::Compile({}, options, *std::make_unique<policy::PolicyIds>()), max_keys,
-      std::move(domain));
+      rules);
   auto set = policy::PolicySet::Compile(std::move(definitions), options, world->ids);
   if (!set.ok()) return set.error();
+  // Of several, none of which is for requests that name none, somebody names one: the first.
+  const std::string& implied = (*set)->implied_domain();
+  world->domain = !domain.empty() ? domain : (*set)->HasDomain(implied) ? implied : first;
   world->live.Publish(std::move(*set));
   return std::unique_ptr<Trial>(new Trial(std::move(world)));
+}
+
+const std::string& Trial::domain() const noexcept { return world_->domain; }
+std::size_t Trial::domains() const { return world_->live.Current()->directory().domains().size(); }
+
+void Trial::Describe(std::size_t index, const access_log::Record& record) {
+  World& world = *world_;
+  auto& entries = world.entries[index];
+  std::size_t used = 0;
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) entries[used++] = {name, value};
+  };
+  const bool knows_client = world.rules.asker != Asker::kCheck;
+  std::string_view ip = record.ip;
+  if (knows_client && ip.find(':') != std::string_view::npos) {
+    if (const auto address = IpAddress::Parse(ip)) {
+      ip = world.networks[index] = ClientKey(*address, world.rules.grouping);
+    }
+  }
+  // In the order of service/auth_question.cc, since there are policies of Envoy's that mind.
+  add("ip", ip);
+  add("user", record.user);
+  const std::size_t subjects = used;
+  add("method", record.method);
+  add("route", record.route);
+  if (!knows_client) add("host", record.host);
+  world.descriptors[index] = policy::Descriptor(entries.data(), used);
+  policy::Request& request = world.checks[index].request;
+  request.domain = world.domain;
+  request.descriptors = std::span(&world.descriptors[index], 1);
+  if (!knows_client) return;
+  request.subjects = world.descriptors[index].first(subjects);
+  request.default_applies = world.rules.default_applies && !ip.empty();
+}
+
+void Trial::Count(std::size_t index, const limiter::Check& check, Nanos at) {
+  const policy::Policy* const only_default = &world_->limiter.policies()->default_policy();
+  if (!check.matched) ++unmatched_;
+  if (std::ranges::find(check.verdicts, only_default, &limiter::PolicyVerdict::rule) !=
+      check.verdicts.end()) {
+    ++by_default_;
+  }
+  limited_by_[index].clear();
+  if (check.decision.allowed()) return;
+  limited_by_[index] = check.matched ? check.policy : "(unmatched: deny)";
+  for (const limiter::PolicyVerdict& verdict : check.verdicts) {
+    if (!verdict.shadow && !verdict.decision.allowed()) return Note(verdict.key, at);
+  }
 }
 
 void Trial::Decide(Nanos at, const std::vector<access_log::Record>& records,
@@ -109,38 +166,16 @@ void Trial::Decide(Nanos at, const std::vector<access_log::Record>& records,
     world.checks.resize(count);
     world.entries.resize(count);
     world.descriptors.resize(count);
+    world.networks.resize(count);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const access_log::Record& record = records[i];
-    std::size_t used = 0;
-    const auto add = [&](std::string_view name, std::string_view value) {
-      if (!value.empty()) world.entries[i][used++] = {name, value};
-    };
-    add("ip", record.ip);
-    add("route", record.route);
-    add("method", record.method);
-    add("user", record.user);
-    add("host", record.host);
-    world.descriptors[i] = policy::Descriptor(world.entries[i].data(), used);
-    world.checks[i].request.domain = world.domain;
-    world.checks[i].request.descriptors = std::span(&world.descriptors[i], 1);
-  }
+  for (std::size_t i = 0; i < count; ++i) Describe(i, records[i]);
   limited.assign(count, false);
   limited_by_.resize(std::max(limited_by_.size(), count));
   const std::span<limiter::Check> checks(world.checks.data(), count);
   world.limiter.Decide(checks, [&] {
     for (std::size_t i = 0; i < count; ++i) {
-      if (checks[i].verdicts.empty()) ++unmatched_;
-      limited_by_[i].clear();
-      if (checks[i].decision.allowed()) continue;
-      limited[i] = true;
-      limited_by_[i] = checks[i].policy;
-      for (const limiter::PolicyVerdict& verdict : checks[i].verdicts) {
-        if (!verdict.shadow && !verdict.decision.allowed()) {
-          Note(verdict.key, at);
-          break;
-        }
-      }
+      limited[i] = !checks[i].decision.allowed();
+      Count(i, checks[i], at);
     }
   });
 }

@@ -155,7 +155,7 @@ int Run(const Words& words) {
   return kExitOk;
 }
 
-void Configure(Syntax word, int& exit_code) {
+void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
   word.AddOption("--shape", words->shape, "Traffic: steady, burst, sawtooth, poisson or flash")
       .OneOf({"steady", "burst", "sawtooth", "poisson", "flash"})
@@ -173,7 +173,7 @@ void Configure(Syntax word, int& exit_code) {
   word.AddOption("--seed", words->seed, "Seed for random arrivals").ShowDefault();
   word.AddOption("--svg", words->svg, "Also write a chart to this SVG file");
   word.AddFlag("--json", words->json, "Print JSON");
-  word.OnRun([words, &exit_code] { exit_code = Run(*words); });
+  word.OnRun([words] { return Run(*words); });
 }
 
 const Command kSimulate("simulate", "Try a quota on simulated traffic.", Configure);

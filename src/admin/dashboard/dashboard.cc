@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "admin/dashboard/asset.h"
+#include "protocol/http/response_writer.h"
 
 namespace weir::admin {
 namespace {
@@ -20,7 +21,7 @@ http::Response Serve(const Asset& asset, const http::Request& request) {
     response.headers.emplace_back(name, value);
   };
   add("ETag", asset.etag);
-  add("Cache-Control", "no-cache");
+  add(http::kCacheControl, "no-cache");
   add("Content-Security-Policy", kPolicy);
   add("X-Content-Type-Options", "nosniff");
   add("Referrer-Policy", "no-referrer");

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "admin/mysql/policy_store.h"
+#include "admin/mysql/sql.h"
 #include "admin/sql/sql_ledger.h"
 #include "drivers/mysql/error.h"
+#include "drivers/mysql/migration.h"
 #include "drivers/mysql/url.h"
 
 namespace weir::policy::mysql {
@@ -66,6 +68,10 @@ MysqlSession::MysqlSession(std::string url, std::chrono::milliseconds patience)
       patience_(patience),
       connection_(ConnectionOptionsOf(url_, patience)),
       reader_(ConnectionOptionsOf(url_, std::max(patience, kLongRead))) {}
+
+Status Migrate(const std::string& url) {
+  return weir::mysql::Migrate(url, "policies", Migrations());
+}
 
 Status MysqlSession::Migrate() { return mysql::Migrate(url_); }
 

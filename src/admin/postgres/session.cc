@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "admin/postgres/policy_store.h"
+#include "admin/postgres/sql.h"
 #include "admin/sql/sql_ledger.h"
+#include "drivers/postgres/migration.h"
 
 namespace weir::policy::postgres {
 namespace {
@@ -72,6 +74,10 @@ Params ParamsOf(std::span<const sql::Value> values) {
 
 PostgresSession::PostgresSession(std::string url, Duration patience)
     : url_(std::move(url)), patience_(patience), connection_(io_, ConnectionOptionsOf(url_)) {}
+
+Status Migrate(const std::string& url) {
+  return weir::postgres::Migrate(url, "policies", Migrations());
+}
 
 Status PostgresSession::Migrate() { return postgres::Migrate(url_); }
 

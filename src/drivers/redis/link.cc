@@ -2,9 +2,27 @@
 
 #include <vector>
 
-#include "drivers/redis/greeting.h"
+#include "drivers/redis/command.h"
 
 namespace weir::redis {
+namespace {
+
+/// The commands with which a connection begins: who we are, and which database we mean. Each must
+/// be answered without an error before anything else is sent.
+std::vector<Command> Greeting(const ConnectionOptions& options) {
+  std::vector<Command> commands;
+  if (!options.password.empty() || !options.user.empty()) {
+    Command auth{"AUTH"};
+    if (!options.user.empty()) auth.Add(options.user);
+    commands.push_back(auth.Add(options.password));
+  }
+  if (options.database != 0) {
+    commands.push_back(Command{"SELECT"}.Add(std::int64_t{options.database}));
+  }
+  return commands;
+}
+
+}  // namespace
 
 Link::Link(boost::asio::io_context& io, ConnectionOptions options)
     : io_(io),

@@ -1,21 +1,47 @@
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "drivers/io_thread.h"
-#include "drivers/redis/backoff.h"
 #include "drivers/redis/connection.h"
 #include "drivers/redis/reply.h"
 #include "drivers/redis/stream.h"
 #include "weir/result.h"
 
 namespace weir::redis {
+
+/// How long to wait before trying to connect again: doubles with every failure, less a random
+/// share of up to a half, so that clients who lost the same server do not return together.
+///
+/// Not thread-safe.
+class Backoff {
+ public:
+  using Delay = std::chrono::microseconds;
+
+  Backoff(Delay first, Delay longest) : first_(first), longest_(longest) {}
+
+  Delay Next() {
+    const Delay delay = std::min(longest_, first_ * (1 << std::min(failures_, 16)));
+    ++failures_;
+    std::uniform_int_distribution<Delay::rep> share(delay.count() / 2, delay.count());
+    return Delay(share(random_));
+  }
+  void Reset() noexcept { failures_ = 0; }
+
+ private:
+  Delay first_;
+  Delay longest_;
+  int failures_ = 0;
+  std::minstd_rand random_{std::random_device{}()};
+};
 
 /// What everything that talks to one server is made of: a Stream per attempt to connect, and a
 /// reader that makes replies of its bytes.

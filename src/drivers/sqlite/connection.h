@@ -3,16 +3,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/text_map.h"
 #include "drivers/sqlite/statement.h"
 #include "weir/result.h"
 
@@ -98,19 +97,12 @@ class Connection {
  private:
   friend class Statement;
 
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-
   explicit Connection(sqlite3* handle) : handle_(handle) {}
   Error MakeError(int code) const;
   void GiveBack(sqlite3_stmt* statement) noexcept;
 
   sqlite3* handle_;
-  std::unordered_map<std::string, std::vector<sqlite3_stmt*>, TextHash, std::equal_to<>> idle_;
+  TextMap<std::vector<sqlite3_stmt*>> idle_;
 };
 
 }  // namespace weir::sqlite

@@ -50,6 +50,12 @@ void SaveLimit(Gateway& gateway, Result<UserLimit> limit, std::string_view body,
   });
 }
 
+bool ResetsCount(const http::Request& request) {
+  if (request.method == "DELETE") return true;
+  const Result<bool> keep = ParseKeepCount(request.body);
+  return keep.ok() && !*keep;
+}
+
 void ChannelApi::Put(const http::Request& request, Reply reply) {
   SaveLimit(gateway_, ParseChannelLimit(request.body, request.params.at(0), request.params.at(1)),
             request.body, std::move(reply));
@@ -78,38 +84,42 @@ void ChannelApi::Remove(const http::Request& request, Reply reply) {
 
 admin::Undoable ChannelApi::limits() {
   Gateway* const gateway = &gateway_;
+  const Clock* const clock = &clock_;
   using admin::Undoable;
-  return {
-      .kind = "notify_channel",
-      .name_of = [](const http::Request& request) -> std::optional<std::string> {
-        if (!KeyOf(request).ok()) return std::nullopt;
-        const std::string name = NameOf(request.params.at(0), request.params.at(1));
-        const bool valid =
-            request.method == "DELETE" ||
-            ParseChannelLimit(request.body, request.params.at(0), request.params.at(1)).ok();
-        return valid ? std::optional(name) : std::nullopt;
-      },
-      .read =
-          [gateway](const std::string& name, const Undoable::Done<Result<Undoable::State>>& done) {
-            gateway->Find(KeyOfName(name), [done](const Result<std::optional<UserLimit>>& row) {
-              if (!row.ok()) return done(row.error());
-              done(row->has_value() ? Undoable::State(SettingsBody(**row)) : Undoable::State());
-            });
+  return {.kind = "notify_channel",
+          .name_of = [](const http::Request& request) -> std::optional<std::string> {
+            if (!KeyOf(request).ok()) return std::nullopt;
+            const std::string name = NameOf(request.params.at(0), request.params.at(1));
+            const bool valid =
+                request.method == "DELETE" ||
+                ParseChannelLimit(request.body, request.params.at(0), request.params.at(1)).ok();
+            return valid ? std::optional(name) : std::nullopt;
           },
-      .restore =
-          [gateway](const std::string& name, const Undoable::State& wanted,
-                    const Undoable::Done<Status>& done) {
-            const auto told = [done](const auto& result) {
-              done(result.ok() ? Status() : Status(result.error()));
-            };
-            const std::string key = KeyOfName(name);
-            if (!wanted) return gateway->Remove(key, told);
-            const RowName row = SplitRowName(key);
-            Result<UserLimit> limit =
-                ParseChannelLimit(*wanted, std::string(row.user_id), std::string(row.channel));
-            if (!limit.ok()) return done(limit.error());
-            gateway->Adjust(std::move(*limit), told);
-          }};
+          .read =
+              [gateway, clock](const std::string& name,
+                               const Undoable::Done<Result<Undoable::State>>& done) {
+                gateway->Find(
+                    KeyOfName(name), [done, clock](const Result<std::optional<UserLimit>>& row) {
+                      if (!row.ok()) return done(row.error());
+                      done(row->has_value() ? Undoable::State(StateBody(**row, NowMicros(*clock)))
+                                            : Undoable::State());
+                    });
+              },
+          .resets_count = ResetsCount,
+          .restore =
+              [gateway](const std::string& name, const Undoable::State& wanted,
+                        const Undoable::Done<Status>& done) {
+                const auto told = [done](const auto& result) {
+                  done(result.ok() ? Status() : Status(result.error()));
+                };
+                const std::string key = KeyOfName(name);
+                if (!wanted) return gateway->Remove(key, told);
+                const RowName row = SplitRowName(key);
+                Result<UserLimit> limit =
+                    ParseChannelLimit(*wanted, std::string(row.user_id), std::string(row.channel));
+                if (!limit.ok()) return done(limit.error());
+                gateway->Adjust(std::move(*limit), told);
+              }};
 }
 
 void ChannelApi::AddTo(http::Router& router,

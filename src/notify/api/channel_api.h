@@ -11,14 +11,17 @@ namespace weir::notify {
 /// Stores the limit that `body` was read as, and answers it as stored.
 void SaveLimit(Gateway& gateway, Result<UserLimit> limit, std::string_view body, http::Reply reply);
 
+/// Whether a valid request to change or remove a limit begins the count at 0.
+bool ResetsCount(const http::Request& request);
+
 /// The HTTP API for limits of one channel of a user, in addition to the user's own:
 /// /api/config/{userId}/channels/{channel}. See docs/reference/notify-api.md.
 ///
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
 class ChannelApi {
  public:
-  /// `gateway` must outlive this.
-  explicit ChannelApi(Gateway& gateway) : gateway_(gateway) {}
+  /// Both must outlive this.
+  ChannelApi(Gateway& gateway, const Clock& clock) : gateway_(gateway), clock_(clock) {}
 
   /// Before the service starts. `change` stands before what changes a limit.
   void AddTo(http::Router& router, const std::function<http::Handler(http::Handler)>& change);
@@ -32,6 +35,7 @@ class ChannelApi {
   void Remove(const http::Request& request, http::Reply reply);
 
   Gateway& gateway_;
+  const Clock& clock_;
 };
 
 }  // namespace weir::notify

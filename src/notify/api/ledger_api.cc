@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "notify/api/ledger_json.h"
@@ -18,15 +19,12 @@ using http::QueryValue;
 using http::Response;
 
 constexpr std::size_t kDefaultPage = 100;
-constexpr std::size_t kMaxIdBytes = 200;
-
-Error BadQuery(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+constexpr std::size_t kMaxCursorBytes = 200;
 
 Result<std::size_t> LimitOf(const http::Request& request) {
-  const auto text = QueryValue(request.query, "limit");
-  if (!text) return kDefaultPage;
-  if (const auto limit = ParseNumber<std::size_t>(*text, 1, kMaxPage)) return *limit;
-  return BadQuery("limit must be a whole number from 1 to " + std::to_string(kMaxPage));
+  const auto limit = http::QueryNumber(request.query, "limit", 1, kMaxPage, kDefaultPage);
+  if (!limit.ok()) return limit.error();
+  return static_cast<std::size_t>(*limit);
 }
 
 /// "1767323045000000/6f1c…", the `next` of the page before.
@@ -35,12 +33,27 @@ Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
   if (!text) return {};
   const std::size_t slash = std::min(text->find('/'), text->size());
   const auto given = ParseNumber<Micros>(std::string_view(*text).substr(0, slash));
-  if (slash == text->size() || !given || text->size() > kMaxIdBytes) {
-    return BadQuery("after must be the \"next\" of the previous page");
+  if (slash == text->size() || !given || text->size() > kMaxCursorBytes) {
+    return Invalid("after must be the \"next\" of the previous page");
   }
   time = *given;
   id = text->substr(slash + 1);
   return {};
+}
+
+/// The name of a row: that of a channel's limit has a control character, which QueryValue refuses.
+Result<std::string> ReadRowCursor(const http::Request& request) {
+  http::QueryReader reader(request.query);
+  while (const auto pair = reader.Next()) {
+    if (pair->key != "after" || pair->value.empty()) continue;
+    std::optional<std::string> name = http::DecodeAnyQuery(pair->value);
+    const RowName row = SplitRowName(name ? std::string_view(*name) : std::string_view());
+    const bool valid =
+        CheckUserId(row.user_id).ok() && (row.channel.empty() || CheckChannel(row.channel).ok());
+    if (valid) return *std::move(name);
+    return Invalid("after must be the \"next\" of the previous page");
+  }
+  return std::string();
 }
 
 Result<std::string> UserOf(const http::Request& request) {
@@ -57,9 +70,9 @@ Result<MessageQuery> ReadMessageQuery(const http::Request& request) {
   query.user_id = std::move(*user);
   if (const auto state = QueryValue(request.query, "state")) {
     query.state = ParseMessageState(*state);
-    if (!query.state) return BadQuery("state must be QUEUED, FAILED, SENT, DEAD or DROPPED");
+    if (!query.state) return Invalid("state must be QUEUED, FAILED, SENT, DEAD or DROPPED");
   }
-  if (query.user_id.empty() && !query.state) return BadQuery("give userId, state or both");
+  if (query.user_id.empty() && !query.state) return Invalid("give userId, state or both");
   Result<std::size_t> limit = LimitOf(request);
   if (!limit.ok()) return limit.error();
   query.limit = *limit;
@@ -79,14 +92,10 @@ std::string PageBody(const char* name, const std::vector<T>& rows, std::size_t l
   });
 }
 
-std::string IdOf(const http::Request& request) {
-  return request.params.at(0).substr(0, kMaxIdBytes);
-}
-
 }  // namespace
 
 void LedgerApi::FindMessage(const Request& request, Reply reply) {
-  std::string id = IdOf(request);
+  std::string id = request.params.at(0);
   ledger_.Find(id, [id, reply = std::move(reply)](Result<std::optional<Message>> found) {
     if (!found.ok()) return reply(ErrorResponse(found.error()));
     if (!found->has_value()) {
@@ -132,7 +141,7 @@ void LedgerApi::ListDead(const Request& request, Reply reply) {
 }
 
 void LedgerApi::FindDead(const Request& request, Reply reply) {
-  std::string id = IdOf(request);
+  std::string id = request.params.at(0);
   ledger_.FindDead(id, [id, reply = std::move(reply)](Result<std::optional<DeadMessage>> found) {
     if (!found.ok()) return reply(ErrorResponse(found.error()));
     if (!found->has_value()) {
@@ -185,12 +194,10 @@ void LedgerApi::DropDead(const Request& request, Reply reply) {
 void LedgerApi::ListUsers(const Request& request, Reply reply) {
   Result<std::size_t> limit = LimitOf(request);
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
-  std::string after = QueryValue(request.query, "after").value_or("");
-  if (after.size() > kMaxUserIdBytes + 1 + kMaxChannelBytes) {
-    return reply(ErrorResponse(400, "after must be the \"next\" of the previous page"));
-  }
+  Result<std::string> after = ReadRowCursor(request);
+  if (!after.ok()) return reply(ErrorResponse(after.error()));
   ledger_.ListUsers(
-      std::move(after), *limit,
+      std::move(*after), *limit,
       [limit = *limit, reply = std::move(reply)](Result<std::vector<UserLimit>> found) {
         if (!found.ok()) return reply(ErrorResponse(found.error()));
         reply(Response::Json(PageBody(

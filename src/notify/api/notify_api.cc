@@ -75,7 +75,7 @@ struct NotifyApi::Parts {
         clock(given_clock),
         probes(std::move(given_probes)),
         cap(given_cap),
-        channels(given_gateway) {}
+        channels(given_gateway, given_clock) {}
 
   void Configure(const Request& request, Reply reply);
   void Send(const Request& request, Reply reply);
@@ -250,6 +250,7 @@ ChannelApi& NotifyApi::channels() { return parts_->channels; }
 
 admin::Undoable NotifyApi::limits() {
   notify::Gateway* const gateway = &parts_->gateway;
+  const Clock* const clock = &parts_->clock;
   return {
       .kind = "notify",
       .name_of = [](const Request& request) -> std::optional<std::string> {
@@ -259,14 +260,16 @@ admin::Undoable NotifyApi::limits() {
         return std::move(limit->user_id);
       },
       .read =
-          [gateway](std::string user,
-                    const admin::Undoable::Done<Result<admin::Undoable::State>>& done) {
-            gateway->Find(std::move(user), [done](Result<std::optional<notify::UserLimit>> row) {
+          [gateway, clock](std::string user,
+                           const admin::Undoable::Done<Result<admin::Undoable::State>>& done) {
+            gateway->Find(std::move(user), [done,
+                                            clock](Result<std::optional<notify::UserLimit>> row) {
               if (!row.ok()) return done(row.error());
-              done(row->has_value() ? admin::Undoable::State(SettingsBody(**row))
+              done(row->has_value() ? admin::Undoable::State(StateBody(**row, NowMicros(*clock)))
                                     : admin::Undoable::State());
             });
           },
+      .resets_count = ResetsCount,
       .restore =
           [gateway](std::string user, const admin::Undoable::State& wanted,
                     const admin::Undoable::Done<Status>& done) {

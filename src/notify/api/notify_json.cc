@@ -185,8 +185,11 @@ Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view ke
   return request;
 }
 
-std::string SettingsBody(const notify::UserLimit& limit) {
-  return JsonObject([&](JsonWriter& json) { AppendSettings(json, limit); });
+std::string StateBody(const notify::UserLimit& limit, notify::Micros now) {
+  return JsonObject([&](JsonWriter& json) {
+    AppendSettings(json, limit);
+    json.Field("currentCount", limit.Expired(now) ? 0 : limit.current_count);
+  });
 }
 
 std::string LimitBody(const notify::UserLimit& limit) {

@@ -27,9 +27,10 @@ Result<bool> ParseKeepCount(std::string_view body);
 /// holds CheckSend.
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key);
 
-/// {"userId","rateLimit","timeWindow"}: what somebody chose, as ParseLimit reads it. This one and
-/// the next two have "channel" behind "userId" if it is a channel's limit.
-std::string SettingsBody(const notify::UserLimit& limit);
+/// {"userId","rateLimit","timeWindow","currentCount"}: what somebody chose, as ParseLimit reads it,
+/// and what the window that runs at `now` has counted (admin/undoable.h). This one and the next two
+/// have "channel" behind "userId" if it is a channel's limit.
+std::string StateBody(const notify::UserLimit& limit, notify::Micros now);
 /// {"userId","rateLimit","timeWindow","currentCount","lastRefreshTime"}
 std::string LimitBody(const notify::UserLimit& limit);
 /// {"userId","limit","used","remaining","resetsAt"} as of `now`; no resetsAt if no window runs.

@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 #include "notify/postgres/worker.h"
 
 namespace weir::notify::postgres {

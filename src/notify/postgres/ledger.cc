@@ -4,7 +4,7 @@
 
 #include "base/blocking.h"
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 #include "notify/postgres/transaction.h"
 
 namespace weir::notify::postgres {

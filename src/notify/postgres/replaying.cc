@@ -4,7 +4,7 @@
 
 #include "notify/event.h"
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 
 namespace weir::notify::postgres {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 
 namespace weir::notify::postgres {
 namespace {
@@ -141,7 +141,7 @@ Result<std::unordered_set<std::string>> PostgresLedger::Settled(
 Result<DeliveryLog::Due> PostgresLedger::TakeDue(Micros now, std::size_t max) {
   Due due{.events = {}, .lease = now + kDueLease};
   Params params;
-  params.Int(now).Int(static_cast<std::int64_t>(max)).Int(due.lease);
+  params.Int(now).Int(static_cast<std::int64_t>(max)).Int(due.lease).Int(now + kLongestDelay);
   const Answer answer = core_->SendAndWait(kTakeDue, std::move(params));
   if (!answer.status.ok()) return answer.status.error();
   for (int row = 0; row < answer.rows.size(); ++row)

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "notify/postgres/ledger_core.h"
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 
 namespace weir::notify::postgres {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 
 namespace weir::notify::postgres {
 namespace {

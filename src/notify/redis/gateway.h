@@ -1,13 +1,24 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
+#include "drivers/io_thread.h"
+#include "drivers/redis/connection.h"
+#include "notify/event.h"
 #include "notify/gateway.h"
 #include "notify/limit_store.h"
 #include "notify/publisher.h"
+#include "notify/redis/count_sync.h"
+#include "notify/redis/scripts.h"
 #include "weir/clock.h"
 #include "weir/result.h"
 
@@ -29,30 +40,152 @@ struct Options {
 /// One gateway process never lets a user exceed the cap, also not while Redis goes and comes:
 /// before it changes sides it waits for what is under way on the one it leaves, and brings the
 /// counts over. docs/design/notify.md says what several processes can do together at most.
-class RedisGateway final : public Gateway {
+///
+/// In three files: gateway.cc, where it stands with Redis; sending.cc, the way of a request;
+/// loading.cc, users whose hash is missing. Its state belongs to its own thread.
+class RedisGateway final : public Gateway, public std::enable_shared_from_this<RedisGateway> {
  public:
   /// `fallback` and `store` are the gateway and the table behind (they may be one object). All must
-  /// outlive this. An error if the URL is none.
-  static Result<std::unique_ptr<RedisGateway>> Open(Options options, Gateway& fallback,
+  /// outlive this. An error if the URL is none. Whoever lets go of it closes it: the last counts
+  /// are brought to the table if that can be done soon, and the thread ends.
+  static Result<std::shared_ptr<RedisGateway>> Open(Options options, Gateway& fallback,
                                                     LimitStore& store, Publisher& publisher,
                                                     const Clock& clock);
-  ~RedisGateway() override;
+  /// For Open.
+  RedisGateway(Options options, weir::redis::ConnectionOptions connection, Gateway& fallback,
+               LimitStore& store, Publisher& publisher, const Clock& clock);
 
   void Configure(UserLimit limit, Done<UserLimit> done) override;
+  /// Numbers that are in force already leave the hash alone: it may be ahead of the table.
   void Adjust(UserLimit limit, Done<UserLimit> done) override;
-  void Ensure(UserLimit limit, Done<bool> done) override;
+  /// A user without a row has no hash either, so Redis need not change.
+  void Ensure(UserLimit limit, Done<bool> done) override {
+    fallback_.Ensure(std::move(limit), std::move(done));
+  }
   void Remove(std::string user_id, Done<bool> done) override;
   void Send(SendRequest request, Done<SendAnswer> done) override;
   void Find(std::string user_id, Done<std::optional<UserLimit>> done) override;
-  std::size_t waiting() const override;
+  std::size_t waiting() const override { return waiting_.load(std::memory_order_relaxed); }
 
   /// False while requests go to the gateway behind.
-  bool redis_up() const noexcept;
+  bool redis_up() const noexcept { return up_.load(std::memory_order_acquire); }
 
  private:
-  class Core;
-  explicit RedisGateway(std::shared_ptr<Core> core);
-  std::shared_ptr<Core> core_;
+  using Timer = IoThread::Timer;
+  /// kUp: requests go to Redis. kFalling: they wait until what was counted in Redis is in the
+  /// table. kDown: they go to the fallback. kRecovering: they wait until the fallback has answered
+  /// all it has, and Redis has forgotten the users it counted.
+  enum class State { kUp, kFalling, kDown, kRecovering };
+
+  struct Request {
+    SendRequest send;
+    Done<SendAnswer> done;
+    Event event = {};
+    Micros accepted_at = 0;
+    std::string send_key = {};  // empty: no idempotency key
+    std::int64_t digest = 0;
+    bool key_checked = false;  // the table does not know the key
+    int loads = 0;
+    std::vector<std::pair<std::int64_t, Done<SendAnswer>>> same_key = {};  // digest, who
+  };
+  using RequestPtr = std::shared_ptr<Request>;
+
+  struct Load {
+    std::vector<RequestPtr> requests;
+    UserLimit filled = {};
+  };
+
+  // gateway.cc
+  void Close();
+  /// Any thread; forgotten once closed.
+  void Post(std::function<void()> task) { thread_.Post(std::move(task)); }
+  /// Called with the row as it was saved, and calls `done` when Redis has forgotten the user.
+  Done<UserLimit> ThenForget(const UserLimit& limit, Done<UserLimit> done);
+  /// Lets Redis forget a user whose row has changed, now or before it decides again. Any thread.
+  void Forget(const std::string& user, std::function<void()> done);
+  void GoDown(const Error& why);
+  void MaybeFallen();
+  void Release();
+  void Probe();
+  void Probed(const weir::redis::Answer& answer);
+  void MaybeRecovered();
+  void ForgetDirty();
+  void FailRecovery();
+  void ScheduleSync();
+  void AddToStore(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
+                  std::vector<Accepted> accepted);
+  void Synced(const Status& status);
+
+  // sending.cc
+  void Begin(SendRequest send, Done<SendAnswer> done);
+  void Submit(const RequestPtr& request);
+  bool JoinSameKey(Request& request);
+  void CheckKey(const RequestPtr& request);
+  void Take(const RequestPtr& request);
+  void Took(const RequestPtr& request, const Taken& taken);
+  void Seen(const RequestPtr& request, const std::string& text);
+  void Publish(const RequestPtr& request, Micros window_start, const SendAnswer& answer);
+  void Published(const RequestPtr& request, Micros window_start, const SendAnswer& answer,
+                 const Status& status);
+  void Remember(const Request& request, Micros window_start, const SendAnswer& answer);
+  void Fallback(const RequestPtr& request);
+  void Answer(const RequestPtr& request, const Result<SendAnswer>& answer);
+
+  // loading.cc
+  void Miss(const RequestPtr& request);
+  void StartLoads();
+  using TakeRows =
+      void (RedisGateway::*)(const std::vector<std::string>& users,
+                             const Result<std::vector<std::optional<UserLimit>>>& rows);
+  void LoadRows(const std::vector<std::string>& users, TakeRows take);
+  void Loaded(const std::vector<std::string>& users,
+              const Result<std::vector<std::optional<UserLimit>>>& rows);
+  void Fill(const UserLimit& row);
+  void Filled();
+  void Verified(const std::vector<std::string>& users,
+                const Result<std::vector<std::optional<UserLimit>>>& rows);
+  void EndLoads();
+  /// Answers all who wait for the user's hash.
+  void FinishLoad(const std::string& user, const Result<SendAnswer>& answer);
+  /// Lets them try again.
+  void Retry(const std::string& user);
+  void HoldLoads();
+  void FailLoads(const Error& error);
+
+  Micros Now() const { return NowMicros(clock_); }
+
+  const Options options_;
+  Gateway& fallback_;
+  LimitStore& store_;
+  Publisher& publisher_;
+  const Clock& clock_;
+  IoThread thread_;
+  std::unique_ptr<weir::redis::Connection> connection_;
+  Timer probe_timer_;
+  Timer sync_timer_;
+  bool sync_scheduled_ = false;
+  bool closed_ = false;
+  bool forgetting_ = false;
+  std::function<void()> drained_;
+
+  State state_ = State::kRecovering;
+  std::atomic<bool> up_{false};
+  std::string run_;                        // of the server that we talk to
+  std::size_t in_redis_ = 0;               // requests between their script and their confirmation
+  std::size_t in_fallback_ = 0;            // requests that the fallback has
+  std::deque<RequestPtr> held_;            // kFalling, kRecovering
+  std::unordered_set<std::string> dirty_;  // users that Redis must forget before it decides again
+  Micros keys_elsewhere_until_ = 0;        // so long the table may know keys that Redis does not
+  CountSync sync_;
+  bool sync_failing_ = false;
+  std::unordered_map<std::string, Load> loads_;
+  bool loading_ = false;
+  std::uint64_t load_round_ = 0;  // answers of an older round come too late
+  Micros load_now_ = 0;
+  std::vector<std::string> to_verify_;
+  std::size_t filling_ = 0;
+  std::unordered_map<std::string, RequestPtr> by_key_;  // requests under way that have a key
+  std::atomic<std::size_t> waiting_{0};
 };
 
 }  // namespace weir::notify::redis

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "notify/redis/core.h"
+#include "notify/redis/gateway.h"
 
 namespace weir::notify::redis {
 namespace {
@@ -22,7 +22,7 @@ bool SameConfig(const UserLimit& a, const UserLimit& b) {
 
 }  // namespace
 
-void RedisGateway::Core::Miss(const RequestPtr& request) {
+void RedisGateway::Miss(const RequestPtr& request) {
   if (state_ != State::kUp) return Submit(request);
   if (++request->loads > kMaxLoads) {
     return Answer(request, Error{Code::kUnavailable,
@@ -32,7 +32,7 @@ void RedisGateway::Core::Miss(const RequestPtr& request) {
   StartLoads();
 }
 
-void RedisGateway::Core::StartLoads() {
+void RedisGateway::StartLoads() {
   if (loading_ || loads_.empty() || state_ != State::kUp) return;
   std::vector<std::string> users;
   std::vector<std::string> hopeless;
@@ -53,10 +53,10 @@ void RedisGateway::Core::StartLoads() {
   if (users.empty()) return;
   loading_ = true;
   load_now_ = Now();
-  LoadRows(users, &Core::Loaded);
+  LoadRows(users, &RedisGateway::Loaded);
 }
 
-void RedisGateway::Core::LoadRows(const std::vector<std::string>& users, TakeRows take) {
+void RedisGateway::LoadRows(const std::vector<std::string>& users, TakeRows take) {
   store_.Load(users, load_now_,
               [weak = weak_from_this(), users, take, round = load_round_](auto rows) {
                 const auto self = weak.lock();
@@ -67,8 +67,8 @@ void RedisGateway::Core::LoadRows(const std::vector<std::string>& users, TakeRow
               });
 }
 
-void RedisGateway::Core::Loaded(const std::vector<std::string>& users,
-                                const Result<std::vector<std::optional<UserLimit>>>& rows) {
+void RedisGateway::Loaded(const std::vector<std::string>& users,
+                          const Result<std::vector<std::optional<UserLimit>>>& rows) {
   if (!rows.ok()) {
     for (const std::string& user : users) FinishLoad(user, rows.error());
     return EndLoads();
@@ -86,7 +86,7 @@ void RedisGateway::Core::Loaded(const std::vector<std::string>& users,
   if (round == load_round_) Filled();
 }
 
-void RedisGateway::Core::Fill(const UserLimit& row) {
+void RedisGateway::Fill(const UserLimit& row) {
   const auto load = loads_.find(row.user_id);
   if (load == loads_.end()) return;
   load->second.filled = row;
@@ -100,14 +100,14 @@ void RedisGateway::Core::Fill(const UserLimit& row) {
                     });
 }
 
-void RedisGateway::Core::Filled() {
+void RedisGateway::Filled() {
   if (--filling_ > 0) return;
   if (to_verify_.empty()) return EndLoads();
-  LoadRows(std::exchange(to_verify_, {}), &Core::Verified);
+  LoadRows(std::exchange(to_verify_, {}), &RedisGateway::Verified);
 }
 
-void RedisGateway::Core::Verified(const std::vector<std::string>& users,
-                                  const Result<std::vector<std::optional<UserLimit>>>& rows) {
+void RedisGateway::Verified(const std::vector<std::string>& users,
+                            const Result<std::vector<std::optional<UserLimit>>>& rows) {
   for (std::size_t i = 0; i < users.size(); ++i) {
     const auto load = loads_.find(users[i]);
     if (load == loads_.end()) continue;
@@ -129,24 +129,24 @@ void RedisGateway::Core::Verified(const std::vector<std::string>& users,
   EndLoads();
 }
 
-void RedisGateway::Core::EndLoads() {
+void RedisGateway::EndLoads() {
   loading_ = false;
   StartLoads();
 }
 
-void RedisGateway::Core::FinishLoad(const std::string& user, const Result<SendAnswer>& answer) {
+void RedisGateway::FinishLoad(const std::string& user, const Result<SendAnswer>& answer) {
   const auto load = loads_.extract(user);
   if (load.empty()) return;
   for (const RequestPtr& request : load.mapped().requests) Answer(request, answer);
 }
 
-void RedisGateway::Core::Retry(const std::string& user) {
+void RedisGateway::Retry(const std::string& user) {
   const auto load = loads_.extract(user);
   if (load.empty()) return;
   for (const RequestPtr& request : load.mapped().requests) Submit(request);
 }
 
-void RedisGateway::Core::HoldLoads() {
+void RedisGateway::HoldLoads() {
   ++load_round_;
   loading_ = false;
   to_verify_.clear();
@@ -155,7 +155,7 @@ void RedisGateway::Core::HoldLoads() {
   }
 }
 
-void RedisGateway::Core::FailLoads(const Error& error) {
+void RedisGateway::FailLoads(const Error& error) {
   ++load_round_;
   for (auto& [user, load] : std::exchange(loads_, {})) {
     for (const RequestPtr& request : load.requests) Answer(request, error);

@@ -3,11 +3,17 @@
 
 #include <utility>
 
-#include "notify/redis/core.h"
+#include "notify/redis/gateway.h"
 
 namespace weir::notify::redis {
 
-void RedisGateway::Core::Send(SendRequest send, Done<SendAnswer> done) {
+void RedisGateway::Send(SendRequest request, Done<SendAnswer> done) {
+  Post([this, request = std::move(request), done = std::move(done)]() mutable {
+    Begin(std::move(request), std::move(done));
+  });
+}
+
+void RedisGateway::Begin(SendRequest send, Done<SendAnswer> done) {
   if (waiting_.load(std::memory_order_relaxed) >= options_.max_waiting) {
     return done(Error{Code::kUnavailable, "too many sends are waiting; try again"});
   }
@@ -26,14 +32,14 @@ void RedisGateway::Core::Send(SendRequest send, Done<SendAnswer> done) {
   Submit(request);
 }
 
-bool RedisGateway::Core::JoinSameKey(Request& request) {
+bool RedisGateway::JoinSameKey(Request& request) {
   const auto first = by_key_.find(request.send_key);
   if (first == by_key_.end()) return false;
   first->second->same_key.emplace_back(request.digest, std::move(request.done));
   return true;
 }
 
-void RedisGateway::Core::Submit(const RequestPtr& request) {
+void RedisGateway::Submit(const RequestPtr& request) {
   switch (state_) {
     case State::kDown:
       return Fallback(request);
@@ -55,7 +61,7 @@ void RedisGateway::Core::Submit(const RequestPtr& request) {
   Take(request);
 }
 
-void RedisGateway::Core::CheckKey(const RequestPtr& request) {
+void RedisGateway::CheckKey(const RequestPtr& request) {
   store_.FindKey(request->send.user_id, request->send.idempotency_key, Now(),
                  [weak = weak_from_this(), request](Result<std::optional<KeyedSend>> found) {
                    const auto self = weak.lock();
@@ -74,7 +80,7 @@ void RedisGateway::Core::CheckKey(const RequestPtr& request) {
                  });
 }
 
-void RedisGateway::Core::Take(const RequestPtr& request) {
+void RedisGateway::Take(const RequestPtr& request) {
   ++in_redis_;
   TakeScript().Call(*connection_,
                     TakeArguments(request->send.user_id, request->send_key, Now(), run_,
@@ -94,7 +100,7 @@ void RedisGateway::Core::Take(const RequestPtr& request) {
                     });
 }
 
-void RedisGateway::Core::Took(const RequestPtr& request, const Taken& taken) {
+void RedisGateway::Took(const RequestPtr& request, const Taken& taken) {
   if (taken.kind == Taken::Kind::kAllowed) {
     return Publish(request, taken.window_start,
                    {.outcome = Outcome::kSent,
@@ -117,7 +123,7 @@ void RedisGateway::Core::Took(const RequestPtr& request, const Taken& taken) {
   MaybeFallen();
 }
 
-void RedisGateway::Core::Seen(const RequestPtr& request, const std::string& text) {
+void RedisGateway::Seen(const RequestPtr& request, const std::string& text) {
   Result<Remembered> send = Decode(text);
   if (send.ok() && send->digest == request->digest && !send->confirmed) {
     // Counted then, and its confirmation did not come: the same event once more.
@@ -136,8 +142,8 @@ void RedisGateway::Core::Seen(const RequestPtr& request, const std::string& text
   MaybeFallen();
 }
 
-void RedisGateway::Core::Publish(const RequestPtr& request, Micros window_start,
-                                 const SendAnswer& answer) {
+void RedisGateway::Publish(const RequestPtr& request, Micros window_start,
+                           const SendAnswer& answer) {
   sync_.Begin(request->send.user_id);
   publisher_.Publish(std::move(request->event), [weak = weak_from_this(), request, window_start,
                                                  answer](Status status) {
@@ -149,8 +155,8 @@ void RedisGateway::Core::Publish(const RequestPtr& request, Micros window_start,
   });
 }
 
-void RedisGateway::Core::Published(const RequestPtr& request, Micros window_start,
-                                   const SendAnswer& answer, const Status& status) {
+void RedisGateway::Published(const RequestPtr& request, Micros window_start,
+                             const SendAnswer& answer, const Status& status) {
   if (closed_) return;
   --in_redis_;
   if (status.ok()) {
@@ -170,8 +176,7 @@ void RedisGateway::Core::Published(const RequestPtr& request, Micros window_star
   StartLoads();
 }
 
-void RedisGateway::Core::Remember(const Request& request, Micros window_start,
-                                  const SendAnswer& answer) {
+void RedisGateway::Remember(const Request& request, Micros window_start, const SendAnswer& answer) {
   sync_.Remember({request.send.user_id, request.send.idempotency_key, request.digest, answer});
   if (!connection_->connected()) return;
   const std::string text = Encode({request.digest, true, window_start, answer});
@@ -180,7 +185,7 @@ void RedisGateway::Core::Remember(const Request& request, Micros window_start,
                     [](const weir::redis::Answer&) {});
 }
 
-void RedisGateway::Core::Fallback(const RequestPtr& request) {
+void RedisGateway::Fallback(const RequestPtr& request) {
   ++in_fallback_;
   fallback_.Send(request->send, [weak = weak_from_this(), request](Result<SendAnswer> answer) {
     const auto self = weak.lock();
@@ -199,7 +204,7 @@ void RedisGateway::Core::Fallback(const RequestPtr& request) {
   });
 }
 
-void RedisGateway::Core::Answer(const RequestPtr& request, const Result<SendAnswer>& answer) {
+void RedisGateway::Answer(const RequestPtr& request, const Result<SendAnswer>& answer) {
   if (!request->send_key.empty()) by_key_.erase(request->send_key);
   waiting_.fetch_sub(1 + request->same_key.size(), std::memory_order_relaxed);
   request->done(answer);

@@ -9,7 +9,6 @@
 #include "notify/message.h"
 #include "notify/sqlite/away.h"
 #include "notify/sqlite/batch.h"
-#include "notify/sqlite/schema.h"
 #include "notify/sqlite/sql.h"
 
 namespace weir::notify::sqlite {
@@ -191,6 +190,7 @@ void SqliteGateway::Delivered(std::size_t events) noexcept {
 }
 
 Status SqliteGateway::SweepKeys(Connection& connection, Micros now) {
+  next_sweep_ = std::min(next_sweep_, now + kSweepInterval);  // the clock may be set back
   if (now < next_sweep_) return {};
   next_sweep_ = now + kSweepInterval;
   if (Status s = connection.Run(kSweepKeys, now - kKeyLifetime); !s.ok()) return s;

@@ -206,13 +206,15 @@ Status OutboxSender::Release() {
   for (;;) {
     bool due = false;
     Status looked = database_.Read([&](Connection& connection) -> Status {
-      const Result<std::int64_t> found = connection.ReadNumber(kHasDue, now);
+      const Result<std::int64_t> found = connection.ReadNumber(kHasDue, now, now + kLongestDelay);
       if (!found.ok()) return found.error();
       due = *found != 0;
       return {};
     });
     if (!looked.ok() || !due) return looked;
     Status moved = database_.WriteAndWait([&](Connection& connection) -> Status {
+      Status near = connection.Run(kBringNear, now, now + kLongestDelay);
+      if (!near.ok()) return near;
       for (const char* sql : {kReleaseDue, kDeleteDue}) {
         if (Status s = connection.Run(sql, now, kReleaseBatch); !s.ok()) return s;
       }

@@ -1,5 +1,7 @@
 #include "protocol/grpc/decider.h"
 
+#include <algorithm>
+
 #include "limiter/request_span.h"
 #include "protocol/grpc/message_parts.h"
 #include "protocol/grpc/session.h"
@@ -13,6 +15,8 @@ constexpr std::size_t kReadBeforeFreed = 256 << 10;
 constexpr std::size_t kLargeMessage = 32 << 10;
 constexpr std::size_t kKeptChecks = 4096;
 constexpr std::size_t kKeptBursts = 64;
+// Keys and descriptors that are decided in one turn.
+constexpr std::size_t kPartsAtOnce = 512;
 
 // What requests take in memory beyond their own bytes, roughly and rather too much.
 constexpr std::size_t kEntryBytes = 96;
@@ -23,7 +27,7 @@ constexpr std::size_t kCheckBytes = 768;
 
 void DecidingMethod::OnMessage(Call& call, std::string_view message) {
   if (HasTooManyParts(message, parts())) {
-    return call.Finish(StatusCode::kResourceExhausted, kTooManyParts);
+    return Refuse(call, kTooManyParts);
   }
   Burst& burst = decider_.burst();
   google::protobuf::Message& request = burst.TakeMessage(*this, message.size());
@@ -39,7 +43,9 @@ void DecidingMethod::OnMessage(Call& call, std::string_view message) {
   burst.DropLastMessage(*this, message.size());
   // A burst without jobs is never decided, so nothing else would clear it.
   if (burst.jobs_.empty()) burst.Clear();
-  call.Finish(taken.error());
+  const Error& error = taken.error();
+  if (error.code == Code::kResourceExhausted) return Refuse(call, error.message);
+  call.Finish(error);
 }
 
 Status DecidingMethod::Take(Call& call, google::protobuf::Message& request, Burst& burst,
@@ -198,7 +204,8 @@ void Burst::Clear() {
   }
   session_.reset();
   jobs_.clear();
-  used_ = 0;
+  used_ = asked_ = 0;
+  kept_.clear();
   check_extents_.clear();
   descriptor_extents_.clear();
   entries_.clear();
@@ -220,17 +227,45 @@ Burst& Decider::NewBurst() {
   return made;
 }
 
-void Decider::Flush() {
+bool Decider::Begin() {
   Burst* burst = collecting_;
-  if (burst->jobs_.empty()) return;
-  if (idle_.empty()) idle_.push_back(&NewBurst());
-  collecting_ = idle_.back();
-  idle_.pop_back();
-  burst->Point();
-  limiter_.Decide(std::span(burst->checks_.data(), burst->used_), [this, burst] { Done(*burst); });
+  if (!burst->jobs_.empty()) {
+    if (idle_.empty()) idle_.push_back(&NewBurst());
+    collecting_ = idle_.back();
+    idle_.pop_back();
+    burst->Point();
+    if (Ask(*burst)) midway_.push_back(burst);
+  }
+  return !midway_.empty();
+}
+
+bool Decider::Turn() {
+  if (midway_.empty()) return false;
+  Burst* const burst = midway_.front();
+  midway_.pop_front();
+  if (Ask(*burst)) midway_.push_back(burst);
+  return !midway_.empty();
+}
+
+/// Asks about a turn's work of the checks that are left, whether or not those before are decided.
+/// True: there are more.
+bool Decider::Ask(Burst& burst) {
+  const std::size_t first = burst.asked_;
+  for (std::size_t parts = 0; burst.asked_ < burst.used_ && parts < kPartsAtOnce; ++burst.asked_) {
+    parts += std::max<std::size_t>(burst.check_extents_[burst.asked_].count, 1);
+  }
+  const bool more = burst.asked_ < burst.used_;
+  const std::span checks(burst.checks_.data() + first, burst.asked_ - first);
+  ++burst.asking_;
+  limiter_.Decide(checks, [this, which = &burst] { Done(*which); });
+  return more;
 }
 
 void Decider::Done(Burst& burst) {
+  if (--burst.asking_ > 0 || burst.asked_ < burst.used_) {
+    burst.kept_.push_back(limiter_.Keep());
+    return;
+  }
   burst.Answer(limiter_.tracer());
   if (idle_.size() >= kKeptBursts) {
     all_.erase(&burst);

@@ -126,7 +126,10 @@ class Burst {
   limiter::Origin origin_;              // of the checks that are being added
   std::vector<limiter::Check> checks_;  // the first used_ are this burst's
   std::size_t used_ = 0;
-  std::vector<Extent> check_extents_;  // descriptors of each check
+  std::size_t asked_ = 0;                          // of them, the limiter was asked about so many
+  std::size_t asking_ = 0;                         // questions that it has yet to answer
+  std::vector<std::shared_ptr<const void>> kept_;  // what checks point into that it has answered
+  std::vector<Extent> check_extents_;              // descriptors of each check
   std::vector<Extent> descriptor_extents_;
   std::vector<policy::Entry> entries_;
   std::vector<policy::Descriptor> descriptors_;
@@ -149,16 +152,26 @@ class Decider {
   /// The burst that is being collected.
   Burst& burst() noexcept { return *collecting_; }
   /// Decides what has been collected, and has the calls answered when it is.
-  void Flush();
+  void Flush() {
+    for (bool more = Begin(); more;) more = Turn();
+  }
+  /// The same in turns, for those who have other work in between: one message may ask about 20,000
+  /// descriptors, which takes a reactor many milliseconds. Begin decides what is not more than a
+  /// turn's work, else a part of it, and Turn another part. True: there is more, call Turn.
+  bool Begin();
+  bool Turn();
+  bool midway() const noexcept { return !midway_.empty(); }
 
  private:
   Burst& NewBurst();
+  bool Ask(Burst& burst);
   void Done(Burst& burst);
 
   limiter::Limiter& limiter_;
   std::unordered_map<const Burst*, std::unique_ptr<Burst>> all_;
   std::vector<Burst*> idle_;
   Burst* collecting_ = nullptr;
+  std::deque<Burst*> midway_;  // the limiter was asked about a part of them
 };
 
 }  // namespace weir::grpc

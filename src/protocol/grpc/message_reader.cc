@@ -21,6 +21,10 @@ MessageReader::Step MessageReader::Next(std::string_view& bytes, std::size_t max
   if (handed_out_) {
     Reset();
   }
+  const std::size_t skipped = std::min(skip_, bytes.size());
+  bytes.remove_prefix(skipped);
+  skip_ -= skipped;
+  if (skip_ > 0) return Step::kNeedMore;
   // The prefix is looked at as soon as it is there, so that nothing too large is ever buffered.
   if (!buffer_.empty() && buffer_.size() < kPrefix) {
     const std::size_t take = std::min(kPrefix - buffer_.size(), bytes.size());
@@ -53,6 +57,15 @@ MessageReader::Step MessageReader::Next(std::string_view& bytes, std::size_t max
   return Step::kMessage;
 }
 
+void MessageReader::SkipLarge(std::string_view& bytes) noexcept {
+  skip_ = LengthOf(buffer_.empty() ? bytes : std::string_view(buffer_));
+  if (buffer_.empty()) {
+    bytes.remove_prefix(kPrefix);
+  } else {
+    buffer_.clear();
+  }
+}
+
 void MessageReader::Reset() noexcept {
   if (buffer_.capacity() > kKeptMessage) {
     buffer_ = std::string();
@@ -61,6 +74,7 @@ void MessageReader::Reset() noexcept {
   }
   message_ = {};
   handed_out_ = false;
+  skip_ = 0;
 }
 
 }  // namespace weir::grpc

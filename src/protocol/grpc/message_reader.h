@@ -16,18 +16,20 @@ class MessageReader {
   enum class Step : std::uint8_t {
     kNeedMore,    ///< all bytes taken, no complete message left
     kMessage,     ///< message() is the next one, until the next call
-    kTooLarge,    ///< announces more than allowed; the reader must not be used further
+    kTooLarge,    ///< announces more than allowed; no further use but for SkipLarge
     kCompressed,  ///< the compressed flag is set
     kBadFlag,     ///< the flag byte is neither 0 nor 1
   };
 
   /// Takes the next message from the front of `bytes`, and removes what it took.
   Step Next(std::string_view& bytes, std::size_t max_message_bytes);
+  /// After kTooLarge: that message is passed over as its bytes come, and the next one is read.
+  void SkipLarge(std::string_view& bytes) noexcept;
 
   std::string_view message() const noexcept { return message_; }
   /// Bytes of an incomplete message (its prefix included).
   std::size_t buffered() const noexcept { return buffer_.size(); }
-  bool midway() const noexcept { return !buffer_.empty(); }
+  bool midway() const noexcept { return !buffer_.empty() || skip_ > 0; }
 
   /// Ready for another call. Keeps a buffer of ordinary size.
   void Reset() noexcept;
@@ -38,6 +40,7 @@ class MessageReader {
   std::string buffer_;
   std::string_view message_;
   bool handed_out_ = false;  // message_ lies in buffer_
+  std::size_t skip_ = 0;     // bytes of a message that is passed over
 };
 
 }  // namespace weir::grpc

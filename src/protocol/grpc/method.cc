@@ -1,6 +1,12 @@
 #include "protocol/grpc/method.h"
 
+#include "protocol/grpc/call.h"
+
 namespace weir::grpc {
+
+void Method::Refuse(Call& call, std::string_view why) {
+  call.Finish(StatusCode::kResourceExhausted, why);
+}
 
 void Services::Add(std::string path, std::unique_ptr<Method> method) {
   method->path_ = path;

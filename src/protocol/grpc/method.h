@@ -34,6 +34,12 @@ class Method {
   virtual void OnMessage(Call& call, std::string_view message) = 0;
   /// The client will send nothing more. Not called when single_request().
   virtual void OnHalfClose(Call& call) { (void)call; }
+  /// Ends a call that takes more than there is for it: its message, its head, or its part of the
+  /// memory. An error (RESOURCE_EXHAUSTED), unless the method's callers take an error for a yes.
+  virtual void Refuse(Call& call, std::string_view why);
+  /// Asked about a message of a stream that is too large to be read. True: the stream goes on
+  /// without it. False: the call is refused.
+  virtual bool SkipsLarge() { return false; }
   /// The call is over: answered, cancelled, or its connection gone. `call` is invalid afterwards.
   virtual void OnClose(Call& call) noexcept { (void)call; }
 

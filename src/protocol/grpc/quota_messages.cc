@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "policy/policy_set.h"
 
 namespace weir::grpc {
@@ -79,9 +80,18 @@ void SetStrategy(QuotaAction& action, std::int64_t rate) {
   bucket.mutable_fill_interval()->set_seconds(1);
 }
 
-void SetId(QuotaAction& action, const limiter::Assigned& assigned) {
+bool IsSayable(const QuotaNames& names) {
+  const auto is_utf8 = [](const std::string& text) {
+    return StorableUtf8(text, text.size()) == text;
+  };
+  return !names.empty() && std::ranges::all_of(names, [&](const auto& entry) {
+    return is_utf8(entry.first) && is_utf8(entry.second);
+  });
+}
+
+void SetId(QuotaAction& action, const QuotaNames& names) {
   auto& id = *action.mutable_bucket_id()->mutable_bucket();
-  for (const auto& [name, value] : assigned.entries) id[name] = value;
+  for (const auto& [name, value] : names) id[name] = value;
 }
 
 }  // namespace weir::grpc

@@ -28,7 +28,9 @@ QuotaFacts FactsOf(const limiter::Check& check);
 /// The store's keys that it was charged to.
 std::vector<std::string> KeysOf(const limiter::Check& check);
 
-void SetId(QuotaAction& action, const limiter::Assigned& assigned);
+/// Whether an action can name it: Envoy could not read an answer with a text that is not UTF-8.
+bool IsSayable(const QuotaNames& names);
+void SetId(QuotaAction& action, const QuotaNames& names);
 /// A token bucket that is filled every second, or DENY_ALL for 0: all that Envoy understands well.
 void SetStrategy(QuotaAction& action, std::int64_t rate);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "envoy/service/rate_limit_quota/v3/rlqs.pb.h"
 #include "protocol/grpc/quota_messages.h"
 
@@ -101,32 +100,30 @@ Status QuotaStreams::Check(const Stream& stream, const Reports& reports) const {
   return {};
 }
 
-/// Envoy could not read an answer with a text that is not UTF-8.
-bool QuotaStreams::IsAssignable(const std::vector<Name>& id) const {
-  const auto is_utf8 = [](const std::string& text) {
-    return StorableUtf8(text, text.size()) == text;
-  };
+bool QuotaStreams::IsAssignable(const Stream& stream, const std::vector<Name>& id) const {
   std::size_t bytes = 0;
-  for (const auto& [name, value] : id) {
-    if (!is_utf8(name) || !is_utf8(value)) return false;
-    bytes += name.size() + value.size();
-  }
-  return !id.empty() && id.size() <= bounds_.max_id_entries && bytes <= bounds_.max_id_bytes;
+  for (const auto& [name, value] : id) bytes += name.size() + value.size();
+  return stream.buckets.size() < bounds_.max_buckets_per_stream && buckets_ < bounds_.max_buckets &&
+         id.size() <= bounds_.max_id_entries && bytes <= bounds_.max_id_bytes && IsSayable(id);
 }
 
 std::shared_ptr<QuotaStreams::Bucket> QuotaStreams::Add(Stream& stream, std::string id,
                                                         std::vector<Name> names) {
-  if (stream.buckets.size() >= bounds_.max_buckets_per_stream || buckets_ >= bounds_.max_buckets ||
-      !IsAssignable(names)) {
-    // It gets no assignment, so the Envoy does as its no_assignment_behavior says.
-    ++assignments_.totals().turned_away;
-    return nullptr;
-  }
   auto bucket = std::make_shared<Bucket>(clock_.Now());
   bucket->assigned = assignments_.Add(stream.domain, std::move(names));
   stream.buckets.emplace(std::move(id), bucket);
   ++buckets_;
   return bucket;
+}
+
+/// It gets no assignment, so the Envoy does as its no_assignment_behavior says. And it forgets the
+/// bucket: else it would report it forever, together with all others, in messages that grow.
+void QuotaStreams::TurnAway(const std::vector<Name>& id, Response& response) {
+  ++assignments_.totals().turned_away;
+  if (!IsSayable(id)) return;
+  Action& action = *response.add_bucket_action();
+  SetId(action, id);
+  action.mutable_abandon_action();
 }
 
 Status QuotaStreams::OnReports(StreamId id, const Reports& reports) {
@@ -137,14 +134,18 @@ Status QuotaStreams::OnReports(StreamId id, const Reports& reports) {
   if (stream->domain.empty()) stream->domain = reports.domain();
   const Nanos now = clock_.Now();
   Parts fresh;
+  Response unwanted;
   for (const auto& usage : reports.bucket_quota_usages()) {
     std::vector<Name> names = NamesOf(usage.bucket_id());
     std::string text = TextOf(names);
     const auto known = stream->buckets.find(text);
     std::shared_ptr<Bucket> bucket = known == stream->buckets.end() ? nullptr : known->second;
+    if (bucket == nullptr && !IsAssignable(*stream, names)) {
+      TurnAway(names, unwanted);
+      continue;
+    }
     if (bucket == nullptr) {
       bucket = Add(*stream, std::move(text), std::move(names));
-      if (bucket == nullptr) continue;
       fresh.emplace_back(stream, bucket);
     }
     const std::uint64_t allowed = usage.num_requests_allowed();
@@ -153,6 +154,7 @@ Status QuotaStreams::OnReports(StreamId id, const Reports& reports) {
     bucket->quota.Report(now, std::chrono::seconds(usage.time_elapsed().seconds()), sum);
     bucket->assigned->demand = bucket->quota.demand();
   }
+  if (unwanted.bucket_action_size() > 0) stream->peer->Send(unwanted);
   AskFor(std::move(fresh));
   return {};
 }
@@ -229,7 +231,7 @@ bool QuotaStreams::Turn() {
 void QuotaStreams::Abandon(const Part& part, Response& response) {
   part.second->gone = true;
   Action& action = *response.add_bucket_action();
-  SetId(action, *part.second->assigned);
+  SetId(action, part.second->assigned->entries);
   action.mutable_abandon_action();
   ++assignments_.totals().abandoned;
   --buckets_;
@@ -307,7 +309,7 @@ void QuotaStreams::Push(const Parts& parts) {
     if (stream->gone || bucket->gone) continue;
     const std::int64_t rate = bucket->quota.rate();
     Action& action = *responses[stream.get()].add_bucket_action();
-    SetId(action, *bucket->assigned);
+    SetId(action, bucket->assigned->entries);
     SetStrategy(action, rate);
     bucket->quota.Pushed(now);
     bucket->assigned->per_second = rate;

@@ -64,6 +64,8 @@ class QuotaStreams {
   Result<StreamId> Open(std::unique_ptr<QuotaPeer> peer);
   /// A message of it. An error ends the stream.
   Status OnReports(StreamId id, const Reports& reports);
+  /// A message that is too large to be read is passed over.
+  void PassOver() noexcept { ++assignments_.totals().turned_away; }
   /// It is over; what its Envoy may still admit is charged, at once or with the next Tick.
   void Close(StreamId id, bool at_once);
 
@@ -89,8 +91,9 @@ class QuotaStreams {
   using Parts = std::vector<Part>;
 
   Status Check(const Stream& stream, const Reports& reports) const;
-  bool IsAssignable(const std::vector<Name>& id) const;
+  bool IsAssignable(const Stream& stream, const std::vector<Name>& id) const;
   std::shared_ptr<Bucket> Add(Stream& stream, std::string id, std::vector<Name> names);
+  void TurnAway(const std::vector<Name>& id, Response& response);
   void AskFor(Parts parts);
   void Ask(std::shared_ptr<Round> round);
   void OnAnswers(const std::shared_ptr<Round>& round);

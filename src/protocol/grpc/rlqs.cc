@@ -52,9 +52,7 @@ class StreamRateLimitQuotas final : public Method {
 
   void OnMessage(Call& call, std::string_view message) override {
     static constexpr std::uint32_t kPath[] = {2, 1, 1};  // reports, their ids and entries
-    if (HasTooManyParts(message, kPath)) {
-      return call.Finish(StatusCode::kResourceExhausted, kTooManyParts);
-    }
+    if (HasTooManyParts(message, kPath)) return streams_.PassOver();
     // Not kept: a message keeps its memory when it is cleared.
     google::protobuf::Arena arena;
     auto& reports = *google::protobuf::Arena::CreateMessage<QuotaStreams::Reports>(&arena);
@@ -70,6 +68,13 @@ class StreamRateLimitQuotas final : public Method {
     }
     const Status taken = streams_.OnReports(found->second, reports);
     if (!taken.ok()) call.Finish(taken.error());
+  }
+
+  /// Envoy reports all buckets together, and its clients may choose parts of their ids. They must
+  /// not end the stream, which everybody else's assignments come by.
+  bool SkipsLarge() override {
+    streams_.PassOver();
+    return true;
   }
 
   void OnHalfClose(Call& call) override { call.Finish(StatusCode::kOk); }

@@ -46,6 +46,7 @@ class ShouldRateLimit final : public DecidingMethod {
   bool GivesBack(const google::protobuf::Message& message) const override;
   Status Ask(const google::protobuf::Message& message, Burst& burst) override;
   void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override;
+  void Refuse(Call& call, std::string_view why) override;
 
  private:
   static Status AskFor(const RateLimitRequest& request, bool refunds, Burst& burst);
@@ -115,10 +116,31 @@ Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Bu
 }
 
 void ShouldRateLimit::Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) {
+  const RateLimitResponse& response =
+      response_.Of(static_cast<const RateLimitRequest&>(*job.request), checks);
+  // What is over its limit is said, even if something else of the same request has failed.
+  const bool over = response.overall_code() == RateLimitResponse::OVER_LIMIT;
   for (const limiter::Check& check : checks) {
-    if (!check.status.ok()) return call.Finish(check.status.error());
+    if (over || check.status.ok()) continue;
+    const Error& error = check.status.error();
+    const bool of_request = store::FaultOf(error.code) != store::Fault::kStore;
+    const bool charges = check.op == store::Op::kCharge;
+    return charges && of_request ? Refuse(call, error.message) : call.Finish(error);
   }
-  call.Send(response_.Of(static_cast<const RateLimitRequest&>(*job.request), checks));
+  call.Send(response);
+  call.Finish(StatusCode::kOk);
+}
+
+/// Envoy lets a request pass whose call fails, unless it was told otherwise (failure_mode_deny). So
+/// nothing is an error that its client can bring about, with a long header or many of them. Whoever
+/// takes no answers is no Envoy, and gets what needs no window: calls that wait for one take
+/// memory.
+void ShouldRateLimit::Refuse(Call& call, std::string_view why) {
+  if (!call.session().takes_answers()) return call.Finish(StatusCode::kResourceExhausted, why);
+  RateLimitResponse response;
+  response.set_overall_code(RateLimitResponse::OVER_LIMIT);
+  response.set_raw_body(std::string(why));
+  call.Send(response);
   call.Finish(StatusCode::kOk);
 }
 

@@ -19,6 +19,7 @@ namespace {
 
 using envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 using envoy::service::ratelimit::v3::RateLimitResponse;
+using filter::CeilSeconds;
 using Unit = RateLimitResponse::RateLimit;
 using google::protobuf::Struct;
 using limiter::PolicyVerdict;
@@ -39,10 +40,6 @@ constexpr UnitLength kUnits[] = {
 
 std::uint32_t Clamp32(std::int64_t value) noexcept {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMaxUint32));
-}
-
-std::int64_t CeilSeconds(std::chrono::nanoseconds duration) noexcept {
-  return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(duration).count(), 0);
 }
 
 /// The verdict that a descriptor's status tells of: the strictest of those that are enforced, else

@@ -97,12 +97,15 @@ Status Session::Admit(const Call& call, bool gives_back) const {
   return services_.guard()(*call.method_, {peer_address_, subject, call.key_, gives_back});
 }
 
+void Session::Refuse(Call& call, std::string_view why) {
+  if (call.method_ == nullptr) return call.Finish(StatusCode::kResourceExhausted, why);
+  call.method_->Refuse(call, why);
+}
+
 void Session::OnHead(Call& call) {
   if (call.header_bytes_ > options_.max_header_bytes) {
-    call.Finish(
-        StatusCode::kResourceExhausted,
-        "request header fields exceed " + std::to_string(options_.max_header_bytes) + " bytes");
-    return;
+    return Refuse(call, "request header fields exceed " +
+                            std::to_string(options_.max_header_bytes) + " bytes");
   }
   if (!call.post_) return SubmitHttpError(call, "405");
   if (!call.grpc_) return SubmitHttpError(call, "415");
@@ -116,7 +119,7 @@ void Session::OnHead(Call& call) {
   } else if (call.timeout_ == std::chrono::nanoseconds(0)) {
     call.Finish(StatusCode::kDeadlineExceeded, "the deadline had passed on arrival");
   } else if (!Account()) {
-    call.Finish(StatusCode::kResourceExhausted, kTooMuch);
+    Refuse(call, kTooMuch);
   } else if (Status admitted = Admit(call, /*gives_back=*/false); !admitted.ok()) {
     call.Finish(admitted.error());
   } else if (call.timeout_ > std::chrono::nanoseconds(0)) {
@@ -139,6 +142,11 @@ void Session::ReadMessages(Call& call, std::string_view bytes) {
   const std::size_t before = call.reader_.buffered() + call.held_.size();
   while (!call.finished_) {
     const MessageReader::Step step = call.reader_.Next(bytes, options_.max_message_bytes);
+    if (step == MessageReader::Step::kTooLarge && call.method_->SkipsLarge()) {
+      call.reader_.SkipLarge(bytes);
+      call.midway_ = false;
+      continue;
+    }
     if (step == MessageReader::Step::kNeedMore || !Accept(call, step)) break;
   }
   if (call.finished_) {
@@ -153,7 +161,7 @@ void Session::ReadMessages(Call& call, std::string_view bytes) {
   if (call.finished_) return;
   const bool within = buffered_ <= options_.max_buffered_bytes;
   if (room && within) return NoteBegun(call);
-  call.Finish(StatusCode::kResourceExhausted, within ? kTooMuch : kTooMuchHere);
+  Refuse(call, within ? kTooMuch : kTooMuchHere);
   ReadMessages(call, {});
 }
 
@@ -192,9 +200,8 @@ bool Session::Accept(Call& call, MessageReader::Step step) {
       }
       break;
     case MessageReader::Step::kTooLarge:
-      call.Finish(
-          StatusCode::kResourceExhausted,
-          "a message may have at most " + std::to_string(options_.max_message_bytes) + " bytes");
+      Refuse(call,
+             "a message may have at most " + std::to_string(options_.max_message_bytes) + " bytes");
       break;
     case MessageReader::Step::kCompressed:
       call.Finish(StatusCode::kInternal, "a compressed message without a grpc-encoding");

@@ -133,6 +133,8 @@ class Session {
 
   /// Becomes null when the session is destroyed: for those who answer later.
   const std::shared_ptr<Session*>& link() const noexcept { return link_; }
+  /// Whether the client takes its answers: not if many wait for which it gives no window.
+  bool takes_answers() const noexcept { return unsent_ <= (std::size_t{64} << 10); }
 
  private:
   friend class Call;
@@ -157,6 +159,7 @@ class Session {
   std::size_t TakeOut(Call& call, std::uint8_t* to, std::size_t room);
 
   void ReadMessages(Call& call, std::string_view bytes);
+  void Refuse(Call& call, std::string_view why);
   void NoteBegun(Call& call);
   bool Accept(Call& call, MessageReader::Step step);
   bool Blocked(const Call& call) const noexcept;

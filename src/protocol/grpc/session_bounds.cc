@@ -106,7 +106,7 @@ void Session::OnAnswered(Call& call) {
 
 void Session::OnUnsent(std::size_t bytes) {
   unsent_ += bytes;
-  const bool room = Account() || unsent_ <= options_.fair_bytes;
+  const bool room = Account() || unsent_ <= services_.memory().Share(options_.fair_bytes);
   if (!room || unsent_ > options_.max_unsent_bytes) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -115,7 +115,8 @@ void Session::OnUnsent(std::size_t bytes) {
 bool Session::Account() noexcept {
   const std::size_t before = accounted_;
   accounted_ = buffered_ + unsent_ + open_.size() * kCallBytes;
-  return services_.memory().Change(before, accounted_) || accounted_ <= options_.fair_bytes;
+  MemoryBudget& memory = services_.memory();
+  return memory.Change(before, accounted_) || accounted_ <= memory.Share(options_.fair_bytes);
 }
 
 void Session::SetKey(Call& call, std::string_view key) {
@@ -185,6 +186,8 @@ void Session::NoteBegun(Call& call) {
   if (begun && !call.midway_ && call.arrives_by_ != 0) {
     call.arrives_by_ = clock_.Now() + std::chrono::nanoseconds(options_.request_timeout).count();
     Queue(call);
+  } else if (!begun && call.midway_ && call.arrives_by_ != 0) {  // one was passed over
+    call.arrives_by_ = clock_.Now() + std::chrono::nanoseconds(options_.stream_timeout).count();
   }
   call.midway_ = begun;
 }

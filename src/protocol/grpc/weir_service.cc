@@ -117,31 +117,51 @@ Status AddCheck(const v1::CheckRequest& request, std::string_view default_domain
   return AddSubject(request, check, burst);
 }
 
-/// Check, Peek and Refund: one check in, one answer out.
-class SingleCheck : public DecidingMethod {
+/// One check in, one answer out.
+template <typename Request, typename Response>
+class Unary : public DecidingMethod {
  public:
-  SingleCheck(Decider& decider, store::Op op) : DecidingMethod(decider), op_(op) {}
+  using DecidingMethod::DecidingMethod;
 
-  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
-    return std::make_unique<v1::CheckRequest>();
+  std::unique_ptr<google::protobuf::Message> NewRequest() const final {
+    return std::make_unique<Request>();
   }
 
-  Status Ask(const google::protobuf::Message& request, Burst& burst) override {
-    return AddCheck(static_cast<const v1::CheckRequest&>(request), {}, op_, burst);
+  Status Ask(const google::protobuf::Message& request, Burst& burst) final {
+    return Add(static_cast<const Request&>(request), burst);
   }
 
-  void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) override {
+  void Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) final {
     const limiter::Check& check = checks.front();
     if (!check.status.ok()) return call.Finish(check.status.error());
     response_.Clear();
-    FillResponse(static_cast<const v1::CheckRequest&>(*job.request), check, response_);
+    Fill(static_cast<const Request&>(*job.request), check, response_);
     call.Send(response_);
     call.Finish(StatusCode::kOk);
   }
 
  private:
+  virtual Status Add(const Request& request, Burst& burst) = 0;
+  virtual void Fill(const Request& request, const limiter::Check& check, Response& response) = 0;
+
+  Response response_;
+};
+
+/// Check, Peek and Refund.
+class SingleCheck : public Unary<v1::CheckRequest, v1::CheckResponse> {
+ public:
+  SingleCheck(Decider& decider, store::Op op) : Unary(decider), op_(op) {}
+
+ private:
+  Status Add(const v1::CheckRequest& request, Burst& burst) override {
+    return AddCheck(request, {}, op_, burst);
+  }
+  void Fill(const v1::CheckRequest& request, const limiter::Check& check,
+            v1::CheckResponse& response) final {
+    FillResponse(request, check, response);
+  }
+
   const store::Op op_;
-  v1::CheckResponse response_;
 };
 
 /// Reserve: a check whose answer says what to settle.
@@ -149,8 +169,8 @@ class Reserve final : public SingleCheck {
  public:
   explicit Reserve(Decider& decider) : SingleCheck(decider, store::Op::kCharge) {}
 
-  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
-    const auto& request = static_cast<const v1::CheckRequest&>(message);
+ private:
+  Status Add(const v1::CheckRequest& request, Burst& burst) override {
     const std::int64_t cost = request.has_cost() ? request.cost() : 1;
     if (cost < 1) return Error{Code::kInvalidArgument, "cost must be at least 1"};
     if (request.overdraw()) {
@@ -164,16 +184,12 @@ class Reserve final : public SingleCheck {
   }
 };
 
-class Settle final : public DecidingMethod {
+class Settle final : public Unary<v1::SettleRequest, v1::SettleResponse> {
  public:
-  using DecidingMethod::DecidingMethod;
+  using Unary::Unary;
 
-  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
-    return std::make_unique<v1::SettleRequest>();
-  }
-
-  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
-    const auto& request = static_cast<const v1::SettleRequest&>(message);
+ private:
+  Status Add(const v1::SettleRequest& request, Burst& burst) override {
     if (request.cost() < 0 || request.cost() > kMaxLimit) {
       return Error{Code::kInvalidArgument, "cost must be 0 to " + std::to_string(kMaxLimit)};
     }
@@ -181,19 +197,11 @@ class Settle final : public DecidingMethod {
     check.settles = request.reservation();
     return {};
   }
-
-  void Answer(const Job&, std::span<const limiter::Check> checks, Call& call) override {
-    const limiter::Check& check = checks.front();
-    if (!check.status.ok()) return call.Finish(check.status.error());
-    response_.Clear();
-    response_.set_settled(check.applied);
-    FillStanding(check, *response_.mutable_standing());
-    call.Send(response_);
-    call.Finish(StatusCode::kOk);
+  void Fill(const v1::SettleRequest&, const limiter::Check& check,
+            v1::SettleResponse& response) override {
+    response.set_settled(check.applied);
+    FillStanding(check, *response.mutable_standing());
   }
-
- private:
-  v1::SettleResponse response_;
 };
 
 /// CheckBatch, and CheckStream, which is many of those on one call.
@@ -265,16 +273,12 @@ class BatchCheck final : public DecidingMethod {
   std::size_t answered_ = 0;  // bytes since its memory was last freed
 };
 
-class Release final : public DecidingMethod {
+class Release final : public Unary<v1::ReleaseRequest, v1::ReleaseResponse> {
  public:
-  using DecidingMethod::DecidingMethod;
+  using Unary::Unary;
 
-  std::unique_ptr<google::protobuf::Message> NewRequest() const override {
-    return std::make_unique<v1::ReleaseRequest>();
-  }
-
-  Status Ask(const google::protobuf::Message& message, Burst& burst) override {
-    const auto& request = static_cast<const v1::ReleaseRequest&>(message);
+ private:
+  Status Add(const v1::ReleaseRequest& request, Burst& burst) override {
     if (request.lease() == 0 && request.leases().empty()) {
       return Error{Code::kInvalidArgument, "leases must be those that the check returned"};
     }
@@ -288,18 +292,10 @@ class Release final : public DecidingMethod {
     }
     return AddSubject(request, check, burst);
   }
-
-  void Answer(const Job&, std::span<const limiter::Check> checks, Call& call) override {
-    const limiter::Check& check = checks.front();
-    if (!check.status.ok()) return call.Finish(check.status.error());
-    response_.Clear();
-    response_.set_released(check.applied);
-    call.Send(response_);
-    call.Finish(StatusCode::kOk);
+  void Fill(const v1::ReleaseRequest&, const limiter::Check& check,
+            v1::ReleaseResponse& response) override {
+    response.set_released(check.applied);
   }
-
- private:
-  v1::ReleaseResponse response_;
 };
 
 }  // namespace

@@ -237,9 +237,9 @@ HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
   return {};
 }
 
-/// The size of the head, or 0 if its end is not there yet.
-std::size_t FindEnd(std::string_view bytes) noexcept {
-  const auto end = bytes.find("\r\n\r\n");
+/// The size of the head, or 0 if its end is not there yet; not in the first `searched` bytes.
+std::size_t FindEnd(std::string_view bytes, std::size_t searched = 0) noexcept {
+  const auto end = bytes.find("\r\n\r\n", searched - std::min<std::size_t>(searched, 3));
   return end == std::string_view::npos ? 0 : end + 4;
 }
 
@@ -304,10 +304,10 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
       rest[0] != '\r') {
     return Wrong(400, "bad request line");
   }
-  const std::size_t size = FindEnd(rest);
+  const std::size_t size = FindEnd(rest, head.searched - std::min(head.searched, skipped));
+  head.searched = size == 0 ? bytes.size() : 0;
   if (size == 0 && rest.find('\n') == rest.npos) {
-    const bool long_line = rest.size() > limits.target_bytes + 64;
-    if (long_line) return Wrong(414, "the target is too long");
+    if (rest.size() > limits.target_bytes + 64) return Wrong(414, "the target is too long");
     return Incomplete(rest, limits, 431);
   }
   Lines lines(rest.substr(0, size == 0 ? rest.npos : size));

@@ -86,6 +86,9 @@ struct RequestHead : Head {
   std::string_view target;  ///< always origin-form (or `*`), also if it was sent in absolute form
   std::string_view authority;  ///< Host, or the authority of a target in absolute form
   bool expects_continue = false;
+  /// So many bytes of an incomplete head do not have its end: one that arrives byte by byte is not
+  /// searched from its beginning with each.
+  std::size_t searched = 0;
 
   Framing framing() const noexcept;
   bool idempotent() const noexcept;
@@ -128,8 +131,9 @@ struct HeadResult {
   bool failed() const noexcept { return error_status != 0; }
 };
 
-/// Parses a head that begins at the start of `bytes`. Neither complete nor failed: more is needed.
-/// Empty lines before a request are skipped and count as part of its head.
+/// Parses a head that begins at the start of `bytes`. Neither complete nor failed: call it again
+/// with the same bytes and more, and the same `head`, which knows where to go on looking for the
+/// end. Empty lines before a request are skipped and count as part of its head.
 HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, RequestHead& head);
 HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, ResponseHead& head);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace weir::http {
@@ -13,7 +14,7 @@ std::string Plain(std::string_view name) {
   std::string plain;
   for (const char c : name) {
     if (c == '_' || c == '-' || c == ' ') continue;
-    plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    plain += Lower(c);
   }
   return plain;
 }

@@ -1,12 +1,14 @@
 #pragma once
 
-// An HTTP request and response as handlers see them: no socket, no parser, no Beast.
+// An HTTP request and response as handlers see them: no socket, no parser.
 
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/ascii.h"
 
 namespace weir::http {
 
@@ -38,7 +40,12 @@ struct Request {
   std::vector<std::string> params;
 
   /// The first header of this name, any case; empty if there is none.
-  std::string_view Find(std::string_view name) const noexcept;
+  std::string_view Find(std::string_view name) const noexcept {
+    for (const Header& header : headers) {
+      if (EqualsIgnoringCase(header.name, name)) return header.value;
+    }
+    return {};
+  }
 };
 
 struct Response {

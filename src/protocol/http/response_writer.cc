@@ -1,23 +1,17 @@
 #include "protocol/http/response_writer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include "base/ascii.h"
 #include "base/hex.h"
 #include "base/http_status.h"
 #include "base/json_writer.h"
+#include "base/number.h"
 #include "weir/result.h"
 
 namespace weir::http {
 namespace {
-
-void AppendNumber(std::string& out, std::int64_t number) {
-  std::array<char, 20> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  out.append(digits.data(), end);
-}
 
 bool IsPlain(char c) noexcept { return c >= 0x20 && c < 0x7f; }
 
@@ -101,7 +95,12 @@ void AppendHead(std::string& out, int status, std::string_view content_type, std
 
 void AppendResponse(std::string& out, const Response& response, const Envelope& envelope) {
   AppendHead(out, response.status, response.content_type, response.body.size(), envelope);
-  for (const auto& [name, value] : response.headers) AppendField(out, name, value);
+  bool says_how_long = false;
+  for (const auto& [name, value] : response.headers) {
+    AppendField(out, name, value);
+    says_how_long = says_how_long || name == kCacheControl;
+  }
+  if (!says_how_long) AppendField(out, kCacheControl, "no-store");
   out += "\r\n";
   if (!envelope.head) out += response.body;
 }

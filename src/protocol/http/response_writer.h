@@ -45,6 +45,9 @@ void AppendField(std::string& out, std::string_view name, std::string_view value
 void AppendHead(std::string& out, int status, std::string_view content_type, std::size_t length,
                 const Envelope& envelope);
 
+inline constexpr std::string_view kCacheControl = "Cache-Control";
+
+/// No cache may keep the response, unless its own headers have a kCacheControl.
 void AppendResponse(std::string& out, const Response& response, const Envelope& envelope);
 
 /// One decision as JSON: {"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,

@@ -1,5 +1,7 @@
 #include "protocol/http/uri.h"
 
+#include "base/error.h"
+#include "base/number.h"
 #include "base/percent.h"
 #include "base/utf8.h"
 
@@ -30,6 +32,15 @@ std::optional<std::string> QueryValue(std::string_view query, std::string_view k
     if (pair->key == key) return DecodeQuery(pair->value);
   }
   return std::nullopt;
+}
+
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise) {
+  const std::optional<std::string> text = QueryValue(query, key);
+  if (!text) return otherwise;
+  if (const auto number = ParseNumber<std::int64_t>(*text, low, high)) return *number;
+  return Invalid(std::string(key) + " must be a whole number from " + std::to_string(low) + " to " +
+                 std::to_string(high));
 }
 
 }  // namespace weir::http

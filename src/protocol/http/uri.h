@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/query.h"
+#include "weir/result.h"
 
 namespace weir::http {
 
@@ -24,5 +26,9 @@ using weir::QueryReader;
 
 /// The decoded value of the first pair with this key; nothing if absent or badly encoded.
 std::optional<std::string> QueryValue(std::string_view query, std::string_view key);
+
+/// The same of a whole number within bounds; `otherwise` if it is absent.
+Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
+                                 std::int64_t high, std::int64_t otherwise);
 
 }  // namespace weir::http

@@ -29,6 +29,18 @@ std::string_view ReplyCode(Code code) noexcept {
   }
 }
 
+bool IsCharged(const Decision& decision) noexcept {
+  return decision.remaining < decision.limit || decision.reset_after.count() > 0;
+}
+
+/// Also if only a policy on trial was charged, and if nobody could tell.
+bool IsCharged(const limiter::Check& look) noexcept {
+  return !look.status.ok() || IsCharged(look.decision) ||
+         std::any_of(
+             look.verdicts.begin(), look.verdicts.end(),
+             [](const limiter::PolicyVerdict& verdict) { return IsCharged(verdict.decision); });
+}
+
 }  // namespace
 
 Batch::Batch() {
@@ -53,7 +65,7 @@ void Batch::AddThrottle(std::string_view key, const Rate& rate, const Quota& quo
 limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost,
                                 std::int64_t lease, CheckReply reply, Protocol protocol) {
   if (checks_.empty()) {
-    checks_.resize(kMaxQuestions);
+    checks_.resize(kMaxQuestions + 1);  // the last command may ask two
   }
   const std::size_t i = checks_used_++;
   limiter::Check& check = checks_[i];
@@ -63,6 +75,21 @@ limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t
   check.lease = lease;
   replies_.push_back({Kind::kCheck, reply, protocol, {}, static_cast<std::uint32_t>(i)});
   return check;
+}
+
+void Batch::AddReset(std::string_view key, std::string who, Protocol protocol) {
+  AddCheck(store::Op::kPeek, key, 0, 0, CheckReply::kOk, protocol);
+  replies_.pop_back();  // nobody asked for it
+  resets_.push_back({checks_used_, std::move(who)});
+  AddCheck(store::Op::kReset, key, 1, 0, CheckReply::kOk, protocol);
+}
+
+void Batch::TellResets(const ToldReset& tell) const {
+  for (const Reset& reset : resets_) {
+    const limiter::Check& check = checks_[reset.check];
+    if (check.status.ok() && IsCharged(checks_[reset.check - 1]))
+      tell(reset.who, check.request.key);
+  }
 }
 
 void Batch::AddApply(std::unique_ptr<store::wire::Question> question) {
@@ -103,18 +130,19 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
     charges_[i].key = {keys_.data() + begin, key_ends_[i] - begin};
     begin = key_ends_[i];
   }
-  outstanding_ = 1 + (throttles > 0 ? 1 : 0) + (checks_used_ > 0 ? 1 : 0) +
-                 static_cast<int>(questions_.size());
+  outstanding_ = 1 + (throttles > 0 ? 1 : 0) + static_cast<int>(questions_.size());
   if (throttles > 0) {
     limiter.Apply({applications_.data(), throttles}, [this] { Finish(); });
-  }
-  if (checks_used_ > 0) {
-    limiter.Decide({checks_.data(), checks_used_}, [this] { Finish(); });
   }
   for (const auto& question : questions_) {
     limiter.Apply(question->applications(), [this] { Finish(); });
   }
-  Finish();
+  // The last: what checks point into is gone after its `done`, unless it is kept.
+  if (checks_used_ == 0) return Finish();
+  limiter.Decide({checks_.data(), checks_used_}, [this, &limiter] {
+    if (outstanding_ > 1) decided_ = limiter.Keep();
+    Finish();
+  });
 }
 
 /// Redis clients have no field for a trace of theirs: each traced command begins one.
@@ -240,7 +268,9 @@ void Batch::Clear() {
   key_ends_.clear();
   quotas_.clear();
   kept_.clear();
+  decided_.reset();
   questions_.clear();
+  resets_.clear();
   applied_ = 0;
   text_.Clear();
   text_.Shrink(64 * 1024);

@@ -56,6 +56,13 @@ class Batch {
   limiter::Check& AddCheck(store::Op op, std::string_view key, std::int64_t cost,
                            std::int64_t lease, CheckReply reply, Protocol protocol);
 
+  /// A WEIR.RESET by `who`. The key is looked at first, to know whether there is anything to
+  /// forget.
+  void AddReset(std::string_view key, std::string who, Protocol protocol);
+  /// Calls `tell` with each reset that forgot something. Requires that `done` has run.
+  using ToldReset = std::function<void(const std::string& who, std::string_view key)>;
+  void TellResets(const ToldReset& tell) const;
+
   /// A WEIR.APPLY of another Weir, whose store this is. May be larger than kMaxQuestions by itself:
   /// then it is the last of its batch.
   void AddApply(std::unique_ptr<store::wire::Question> question);
@@ -105,6 +112,12 @@ class Batch {
   std::vector<store::Application> applications_;
   std::vector<limiter::Check> checks_;
   std::size_t checks_used_ = 0;
+  std::shared_ptr<const void> decided_;  // what they point into, if others are still asked
+  struct Reset {
+    std::size_t check;  // the one before it is the look
+    std::string who;
+  };
+  std::vector<Reset> resets_;
   std::vector<std::unique_ptr<store::wire::Question>> questions_;
   std::size_t applied_ = 0;  // charges of these, at least one for each
   Rate last_rate_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "base/ascii.h"
 #include "protocol/resp/throttle.h"
 #include "store/reserve/reservation.h"
 #include "store/wire/question.h"
@@ -80,11 +81,7 @@ void WeirReset(Session& session, ReplyWriter& reply) {
     reply.Error("NOPERM", "WEIR.RESET requires a key with the role operate; send AUTH first");
     return;
   }
-  if (const Service& service = session.worker().service(); service.on_reset) {
-    service.on_reset(*client.administrator, session.command()[1]);
-  }
-  session.batch().AddCheck(store::Op::kReset, session.Lasting(1), 1, 0, Batch::CheckReply::kOk,
-                           session.client().protocol);
+  session.batch().AddReset(session.Lasting(1), *client.administrator, client.protocol);
 }
 
 void WeirRelease(Session& session, ReplyWriter& reply) {
@@ -222,9 +219,7 @@ const CommandSpec* FindCommand(std::string_view name) noexcept {
     return nullptr;
   }
   char buffer[kLongestName];
-  std::transform(name.begin(), name.end(), buffer, [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::transform(name.begin(), name.end(), buffer, Lower);
   const std::string_view lower(buffer, name.size());
   const auto* const found = std::lower_bound(
       kCommands.begin(), kCommands.end(), lower,

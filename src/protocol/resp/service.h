@@ -51,10 +51,10 @@ struct Hooks {
   /// empty.
   std::function<void(const std::string& who, std::string_view action, std::string_view key)>
       on_give_back;
-  /// Told which administrator is about to reset which key. Must be thread-safe and not block. May
-  /// be empty.
+  /// Told which administrator has reset which key, if there was anything to forget. Must be
+  /// thread-safe and not block. May be empty.
   std::function<void(const std::string& who, std::string_view key)> on_reset;
-  std::string version = "0.2.0";
+  std::string version;  ///< of the program, as INFO and HELLO say it
 };
 
 /// Of the whole process. Thread-safe: options are not changed once sessions run, counters are

@@ -221,6 +221,9 @@ void Session::Submit(Buffer& out) {
 }
 
 void Session::Answered() {
+  if (const Service& service = worker_.service(); service.on_reset) {
+    batch_->TellResets(service.on_reset);
+  }
   batch_->WriteReplies(*out_);
   worker_.GiveBack(std::move(batch_));
   waiting_ = false;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "filter/headers.h"
 #include "protocol/resp/buffer.h"
 #include "protocol/resp/parser.h"
 #include "weir/decision.h"
@@ -77,10 +78,7 @@ void WriteThrottleReply(const Decision& decision, ThrottleStyle style, Buffer& o
 std::chrono::nanoseconds CrabRetryOfNever(const Decision& decision, std::int64_t quantity,
                                           const Quota& quota) noexcept;
 
-/// Whole seconds, rounded up: who waits that long has waited long enough.
-constexpr std::int64_t CeilSeconds(std::chrono::nanoseconds time) noexcept {
-  return time.count() <= 0 ? 0 : (time.count() - 1) / 1'000'000'000 + 1;
-}
+using filter::CeilSeconds;
 
 /// What the fourth integer of the reply is.
 constexpr std::int64_t RetrySeconds(const Decision& decision) noexcept {

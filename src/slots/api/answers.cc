@@ -4,7 +4,6 @@
 #include <random>
 
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 
@@ -146,15 +145,6 @@ std::string BatchRequest::Body() const {
   }
   json.EndArray().EndObject();
   return body;
-}
-
-Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
-                                 std::int64_t high, std::int64_t otherwise) {
-  const std::optional<std::string> text = http::QueryValue(query, key);
-  if (!text) return otherwise;
-  if (const auto number = ParseNumber<std::int64_t>(*text, low, high)) return *number;
-  return Error{Code::kInvalidArgument, std::string(key) + " must be a whole number from " +
-                                           std::to_string(low) + " to " + std::to_string(high)};
 }
 
 Result<Millis> QueryInstant(std::string_view query, std::string_view key) {

@@ -9,6 +9,7 @@
 
 #include "protocol/http/error.h"
 #include "protocol/http/message.h"
+#include "protocol/http/uri.h"
 #include "slots/api/slots_json.h"
 #include "slots/slot.h"
 #include "weir/result.h"
@@ -16,6 +17,7 @@
 namespace weir::slots {
 
 using http::ErrorResponse;
+using http::QueryNumber;
 using http::Reply;
 using http::Request;
 using http::Response;
@@ -42,9 +44,6 @@ struct BatchRequest {
   std::string Body() const;
 };
 
-/// A value of a query, within bounds; `otherwise` if it is not there.
-Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
-                                 std::int64_t high, std::int64_t otherwise);
 Result<Millis> QueryInstant(std::string_view query, std::string_view key);
 
 }  // namespace weir::slots

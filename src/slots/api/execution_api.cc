@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
 #include "slots/api/answers.h"
@@ -19,14 +19,12 @@ constexpr std::size_t kDefaultPage = 100;
 constexpr std::size_t kPlanPage = 10'000;
 constexpr Nanos kNanosPerMilli = 1'000'000;
 
-Error BadQuery(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
-
 // "2025-06-01T12:00:00Z/pay-1": behind the last event of a page.
 Status ReadCursor(const std::string& text, DueQuery& query) {
   const std::size_t slash = text.find('/');
   Result<Millis> time = ParseInstant(text.substr(0, slash));
   if (slash == std::string::npos || !time.ok()) {
-    return BadQuery("after must be the \"next\" of the previous page");
+    return Invalid("after must be the \"next\" of the previous page");
   }
   query.after_time = *time;
   query.after_event = text.substr(slash + 1);
@@ -35,25 +33,21 @@ Status ReadCursor(const std::string& text, DueQuery& query) {
 
 Result<DueQuery> ReadQuery(const Request& request) {
   DueQuery query;
-  query.limit = kDefaultPage;
   query.config = http::QueryValue(request.query, "config").value_or("");
-  if (query.config.empty()) return BadQuery("config is missing");
+  if (query.config.empty()) return Invalid("config is missing");
   query.before = SystemClock::Get().Now() / kNanosPerMilli;
   if (const auto before = http::QueryValue(request.query, "before")) {
     Result<Millis> instant = ParseInstant(*before);
-    if (!instant.ok()) return BadQuery("before " + instant.error().message);
+    if (!instant.ok()) return Invalid("before " + instant.error().message);
     query.before = *instant;
   }
-  if (const auto limit = http::QueryValue(request.query, "limit")) {
-    const auto number = ParseNumber<decltype(query.limit)>(*limit, 1, kMaxDuePage);
-    if (!number) {
-      return BadQuery("limit must be a whole number from 1 to " + std::to_string(kMaxDuePage));
-    }
-    query.limit = *number;
-  }
+  const Result<std::int64_t> limit =
+      QueryNumber(request.query, "limit", 1, kMaxDuePage, kDefaultPage);
+  if (!limit.ok()) return limit.error();
+  query.limit = static_cast<std::size_t>(*limit);
   if (const auto state = http::QueryValue(request.query, "state")) {
     const std::optional<State> known = ParseState(*state);
-    if (!known) return BadQuery("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED");
+    if (!known) return Invalid("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED");
     query.state = *known;
   }
   if (const auto after = http::QueryValue(request.query, "after")) {

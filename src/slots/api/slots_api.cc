@@ -56,7 +56,7 @@ struct SlotsApi::Parts {
   void Cancel(const Request& request, Reply reply);
   void Reschedule(const Request& request, Reply reply);
   void Restore(const Request& request, Reply reply);
-  void Move(Result<Ask> ask, bool restore, Reply reply);
+  void Move(Result<MoveRequest> move, bool restore, Reply reply);
 
   void CreateConfig(const Request& request, Reply reply);
   void ListConfigs(const Request& request, Reply reply);
@@ -139,21 +139,22 @@ void SlotsApi::Parts::Reschedule(const Request& request, Reply reply) {
 
 void SlotsApi::Parts::Restore(const Request& request, Reply reply) {
   const bool plain = request.body.empty();
-  Move(plain ? Result<Ask>(Ask{.event_id = request.params.at(0)})
+  Move(plain ? Result<MoveRequest>(MoveRequest{.event_id = request.params.at(0)})
              : ParseReschedule(request.body, request.params.at(0)),
        true, std::move(reply));
 }
 
-void SlotsApi::Parts::Move(Result<Ask> ask, bool restore, Reply reply) {
-  if (!ask.ok()) return reply(ErrorResponse(ask.error()));
-  ask->random = Random();
-  auto told = [kept = *ask, reply = std::move(reply)](Result<std::optional<Answer>> answer) {
+void SlotsApi::Parts::Move(Result<MoveRequest> move, bool restore, Reply reply) {
+  if (!move.ok()) return reply(ErrorResponse(move.error()));
+  move->random = Random();
+  auto told = [kept = Ask{.event_id = move->event_id, .config = move->config},
+               reply = std::move(reply)](Result<std::optional<Answer>> answer) {
     if (!answer.ok()) return reply(EventError(answer.error(), kept.event_id));
     if (!answer->has_value()) return reply(UnknownEvent(kept.event_id));
     reply(AnswerResponse(**answer, kept));
   };
-  if (restore) return store.Restore(std::move(*ask), std::move(told));
-  store.Reschedule(std::move(*ask), std::move(told));
+  if (restore) return store.Restore(std::move(*move), std::move(told));
+  store.Reschedule(std::move(*move), std::move(told));
 }
 
 void SlotsApi::Parts::CreateConfig(const Request& request, Reply reply) {

@@ -105,19 +105,19 @@ Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body) {
   return asks;
 }
 
-Result<Ask> ParseReschedule(std::string_view body, std::string event_id) {
+Result<MoveRequest> ParseReschedule(std::string_view body, std::string event_id) {
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
-  Ask ask{.event_id = std::move(event_id)};
+  MoveRequest move{.event_id = std::move(event_id)};
   Status s = http::CheckSpelling(*object, kAskFields);
   if (!s.ok()) return s.error();
   if (http::HasField(*object, "configName")) {
-    s = ReadName(*object, "configName", slots::kMaxNameBytes, ask.config);
+    s = ReadName(*object, "configName", slots::kMaxNameBytes, move.config);
   }
-  if (s.ok()) s = ReadRequestedTime(*object, ask.requested);
+  if (s.ok()) s = ReadRequestedTime(*object, move.requested.emplace());
   if (!s.ok()) return s.error();
-  return ask;
+  return move;
 }
 
 Result<Config> ParseConfig(std::string_view body) {

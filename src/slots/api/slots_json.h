@@ -24,7 +24,7 @@ Result<Ask> ParseAsk(std::string_view body);
 /// {"events":[…]}, 1 to kMaxBatch of them. An error if it is not such a list.
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
 /// {"requestedTime"[,"configName"]}.
-Result<Ask> ParseReschedule(std::string_view body, std::string event_id);
+Result<MoveRequest> ParseReschedule(std::string_view body, std::string event_id);
 /// {"configName","windowSize","maxPerWindow"[,"headroom"][,"fairWindows"][,"tenants":{name:weight}]
 /// [,"calendar":{…}][,"past"]}.
 Result<Config> ParseConfig(std::string_view body);

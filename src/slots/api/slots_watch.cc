@@ -53,6 +53,7 @@ void SlotsWatch::Count(Finished finished, bool failed, bool again) noexcept {
 }
 
 void SlotsWatch::OnSecond(Nanos now) {
+  asked_ = std::min(asked_, now);  // the clock may be set back
   if (!state_->asking && now >= asked_ + kAskEvery) {
     asked_ = now;
     state_->asking = true;

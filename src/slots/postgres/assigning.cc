@@ -23,10 +23,12 @@ using AssignAnswer = weir::postgres::Answer;
 constexpr int kAskAgain = 4;
 constexpr int kOtherVersion = 9;
 constexpr std::int64_t kRefused = -1;
+constexpr Millis kHeldUp = -2;
 
 // Windows of others' transactions are passed over, as far as the headroom reaches. A transaction
 // that got no processor for a second may hold the first open window while others fill a hundred
 // behind it: that is no reason to refuse anybody, so it is waited for, all in all three seconds.
+// Only then: whoever finds no room for another reason would keep everybody waiting with him.
 constexpr const char* kPause = "SELECT pg_sleep(0.05)";
 constexpr int kMostPauses = 60;
 
@@ -79,28 +81,12 @@ struct PostgresSlotStore::Assignment {
   SlotStore::Done<std::vector<Answer>> done;
   std::vector<std::size_t> again;  // asks whose event was being archived, or whose config is new
   std::vector<std::string> stale;  // configs whose calendars must be read
+  bool held_up = false;            // some of `again` wait for windows that others hold
   int pauses = 0;                  // made before it
   int repeats = 0;  // how often it asks for what another one with the same id left unknown
 
   Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
       : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
-
-  /// Asks again for those who found no window although there is always one further on, for those
-  /// without a share or a calendar: others hold what they may use. False if there are none.
-  template <typename IsTimed>
-  bool TakeHeldUp(IsTimed is_timed) {
-    if (pauses == kMostPauses) return false;
-    const std::size_t before = again.size();
-    for (const ConfigGroup& group : batch.groups()) {
-      if (is_timed(group.config)) continue;
-      for (std::size_t index : group.asks) {
-        const bool held_up =
-            answers[index].outcome == Outcome::kExhausted && asks[index].tenant.empty();
-        if (held_up) again.push_back(index);
-      }
-    }
-    return again.size() > before;
-  }
 
   void TakeGroup(const ConfigGroup& group, const Rows& rows) {
     for (int row = 0; row < rows.size(); ++row) {
@@ -116,6 +102,12 @@ struct PostgresSlotStore::Assignment {
         continue;
       }
       answer.outcome = static_cast<Outcome>(outcome);
+      if (answer.outcome == Outcome::kExhausted && rows.Int(row, 6) == kHeldUp &&
+          pauses < kMostPauses) {
+        held_up = true;
+        again.push_back(index);
+        continue;
+      }
       if (WasThere(answer.outcome)) {
         answer.slot = ReadSlot(rows, row, 2, ask.event_id);
       } else {
@@ -161,14 +153,12 @@ void PostgresSlotStore::Assign(const std::shared_ptr<Assignment>& work) {
 
 void PostgresSlotStore::AfterGroups(const std::shared_ptr<Assignment>& work) {
   if (!work->failure.ok()) return work->done(work->failure.error());
-  const bool held_up =
-      work->TakeHeldUp([this](std::string_view config) { return Timed(config) != nullptr; });
   if (work->again.empty()) return Conclude(work);
   const auto proceed = [this, work](const Status& status) {
     if (!status.ok()) return work->done(status.error());
     AssignAgain(work);
   };
-  if (!held_up) return LearnTimings(std::move(work->stale), proceed);
+  if (!work->held_up) return LearnTimings(std::move(work->stale), proceed);
   ++work->pauses;
   worker_->Run(kPause, Params(), [this, work, proceed](const AssignAnswer& answer) {
     if (!answer.status.ok()) return proceed(answer.status);

@@ -98,7 +98,7 @@ void PostgresSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> d
 }
 
 struct PostgresSlotStore::Moving {
-  Ask ask;
+  MoveRequest request;
   bool from_cancelled = false;
   Done<std::optional<Answer>> done;
   bool accepted = false;  // its time is one that it was accepted for
@@ -106,25 +106,26 @@ struct PostgresSlotStore::Moving {
   int tries = 0;
 };
 
-void PostgresSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
-  Move(std::make_shared<Moving>(Moving{std::move(ask), false, std::move(done)}));
+void PostgresSlotStore::Reschedule(MoveRequest request, Done<std::optional<Answer>> done) {
+  Move(std::make_shared<Moving>(Moving{std::move(request), false, std::move(done)}));
 }
 
-void PostgresSlotStore::Restore(Ask ask, Done<std::optional<Answer>> done) {
-  Move(std::make_shared<Moving>(Moving{std::move(ask), true, std::move(done)}));
+void PostgresSlotStore::Restore(MoveRequest request, Done<std::optional<Answer>> done) {
+  Move(std::make_shared<Moving>(Moving{std::move(request), true, std::move(done)}));
 }
 
 // The config's calendar matters, and maybe the time that the event has asked for.
 void PostgresSlotStore::TimeAndMove(const std::shared_ptr<Moving>& moving) {
-  Look(moving->ask.event_id, [this, moving](Result<std::optional<Event>> event) {
+  Look(moving->request.event_id, [this, moving](Result<std::optional<Event>> event) {
     if (!event.ok()) return moving->done(event.error());
     if (!event->has_value()) return moving->done(std::optional<Answer>());
-    if (moving->ask.config.empty()) moving->ask.config = (*event)->slot.config;
-    if (moving->ask.requested == 0) {
-      moving->ask.requested = (*event)->slot.requested;
+    MoveRequest& request = moving->request;
+    if (request.config.empty()) request.config = (*event)->slot.config;
+    if (!request.requested) {
+      request.requested = (*event)->slot.requested;
       moving->accepted = true;
     }
-    const std::string& name = moving->ask.config;
+    const std::string& name = request.config;
     LearnTimings({name}, [this, moving, name](const Status& learned) {
       if (!learned.ok()) return moving->done(learned.error());
       const Config* const timed = Timed(name);
@@ -136,26 +137,26 @@ void PostgresSlotStore::TimeAndMove(const std::shared_ptr<Moving>& moving) {
 
 void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
   worker_->Post([this, moving = std::move(moving)] {
-    const Ask& ask = moving->ask;
+    const MoveRequest& request = moving->request;
     std::optional<Timing> timing;
-    Millis earliest = ask.requested;
-    if (moving->timed.version > 0) {
+    Millis earliest = request.requested.value_or(0);
+    if (moving->timed.version > 0) {  // then TimeAndMove has seen to the time
       timing.emplace(moving->timed, MachineMillis());
-      const auto open = moving->accepted ? std::optional(timing->Again(ask.requested))
-                                         : timing->Earliest(ask.requested);
+      const auto open =
+          moving->accepted ? std::optional(timing->Again(earliest)) : timing->Earliest(earliest);
       if (!open) return moving->done(std::optional<Answer>(Answer{.outcome = Outcome::kPast}));
       earliest = *open;
     }
     Params params;
-    params.Text(ask.event_id);
+    params.Text(request.event_id);
     const auto maybe = [&params](bool given, auto add) {
       if (given) return void(add());
       params.Null();
     };
-    maybe(!ask.config.empty(), [&] { params.Text(ask.config); });
-    maybe(ask.requested != 0, [&] { params.Int(ask.requested); });
+    maybe(!request.config.empty(), [&] { params.Text(request.config); });
+    maybe(request.requested.has_value(), [&] { params.Int(*request.requested); });
     maybe(timing.has_value(), [&] { params.Int(earliest); });
-    params.Int(ask.random);
+    params.Int(request.random);
     AppendTiming(params, timing ? &moving->timed : nullptr, timing, {&earliest, 1});
     worker_->RunChange(
         moving->from_cancelled
@@ -173,10 +174,10 @@ void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
           }
           if (!answer.status.ok()) return moving->done(NotAllowed(answer));
           if (answer.rows.size() == 0) {
-            return AnswerGone<Answer>(moving->ask.event_id, moving->done);
+            return AnswerGone<Answer>(moving->request.event_id, moving->done);
           }
           moving->done(std::optional<Answer>(
-              Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, moving->ask.event_id)}));
+              Answer{Outcome::kNew, ReadSlot(answer.rows, 0, 0, moving->request.event_id)}));
         });
   });
 }

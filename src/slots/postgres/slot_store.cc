@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "drivers/postgres/worker.h"
-#include "slots/postgres/schema.h"
+#include "slots/postgres/sql.h"
 
 namespace weir::slots::postgres {
 namespace {

@@ -35,8 +35,8 @@ class PostgresSlotStore final : public SlotStore {
   void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) override;
   void Look(std::string event_id, Done<std::optional<Event>> done) override;
   void Cancel(std::string event_id, Done<std::optional<Slot>> done) override;
-  void Reschedule(Ask ask, Done<std::optional<Answer>> done) override;
-  void Restore(Ask ask, Done<std::optional<Answer>> done) override;
+  void Reschedule(MoveRequest request, Done<std::optional<Answer>> done) override;
+  void Restore(MoveRequest request, Done<std::optional<Answer>> done) override;
   void ClaimDue(ClaimRequest request, Done<Claim> done) override;
   void FinishMany(std::vector<Finish> ends, Done<std::vector<Finished>> done) override;
   void TakeNotes(Millis now, Done<std::vector<ClaimNote>> done) override;

@@ -202,9 +202,10 @@ Result<std::optional<Slot>> CancelEvent(Connection& connection, std::string_view
 
 Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& moving,
                                         Stayed& stayed) {
-  Result<std::optional<StoredSlot>> found = LoadSlot(connection, moving.ask.event_id);
+  const MoveRequest& request = moving.request;
+  Result<std::optional<StoredSlot>> found = LoadSlot(connection, request.event_id);
   if (!found.ok()) return found.error();
-  if (!found->has_value()) return MoveArchived(connection, moving.ask.event_id);
+  if (!found->has_value()) return MoveArchived(connection, request.event_id);
   StoredSlot& old = **found;
   if (!moving.restoring && Lapsed(old, MachineMillis())) {
     if (Status s = EndLease(connection, old); !s.ok()) return s.error();
@@ -214,20 +215,19 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
                            : old.state == State::kScheduled || old.state == State::kFailed ||
                                  old.state == State::kExternal;
   if (!allowed) return NotAllowed(old.state);
-  const Millis requested = moving.ask.requested == 0 ? old.slot.requested : moving.ask.requested;
-  Result<Answer> answer =
-      Replace(connection, old,
-              {moving.ask.config.empty() ? old.slot.config : moving.ask.config, requested,
-               requested, moving.ask.requested == 0, moving.ask.random});
+  const Millis requested = request.requested.value_or(old.slot.requested);
+  Result<Answer> answer = Replace(connection, old,
+                                  {request.config.empty() ? old.slot.config : request.config,
+                                   requested, requested, !request.requested, request.random});
   if (!answer.ok()) return answer.error();
   if (answer->outcome != Outcome::kNew) {
     stayed.outcome = answer->outcome;
     return Error{Code::kFailedPrecondition, "the event keeps its slot"};
   }
   // Whoever moves it wants it to be tried as often as before.
-  Status s = connection.Run(kForgetFailures, moving.ask.event_id);
+  Status s = connection.Run(kForgetFailures, request.event_id);
   if (!s.ok()) return s.error();
-  s = NoteChange(connection, moving.ask.event_id, MachineMillis(),
+  s = NoteChange(connection, request.event_id, MachineMillis(),
                  moving.restoring ? "restored" : "rescheduled", std::to_string(old.slot.scheduled));
   if (!s.ok()) return s.error();
   return std::optional<Answer>(std::move(*answer));

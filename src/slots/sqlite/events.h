@@ -27,7 +27,7 @@ struct Stayed {
 
 /// Why an event moves, and to where.
 struct Moving {
-  Ask ask;                 ///< an empty config keeps the config
+  MoveRequest request;
   bool restoring = false;  ///< from cancelled, else from scheduled or failed
 };
 Result<std::optional<Answer>> MoveEvent(weir::sqlite::Connection& connection, const Moving& moving,

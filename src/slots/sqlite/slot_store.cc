@@ -12,7 +12,6 @@
 #include "slots/sqlite/events.h"
 #include "slots/sqlite/execution.h"
 #include "slots/sqlite/restored.h"
-#include "slots/sqlite/schema.h"
 #include "slots/sqlite/sql.h"
 #include "slots/sqlite/transaction.h"
 
@@ -120,12 +119,12 @@ void SqliteSlotStore::Cancel(std::string event_id, Done<std::optional<Slot>> don
   WriteFor(database_, std::move(done), CancelEvent, std::move(event_id));
 }
 
-void SqliteSlotStore::Reschedule(Ask ask, Done<std::optional<Answer>> done) {
-  MoveFor(database_, {std::move(ask), false}, std::move(done));
+void SqliteSlotStore::Reschedule(MoveRequest request, Done<std::optional<Answer>> done) {
+  MoveFor(database_, {std::move(request), false}, std::move(done));
 }
 
-void SqliteSlotStore::Restore(Ask ask, Done<std::optional<Answer>> done) {
-  MoveFor(database_, {std::move(ask), true}, std::move(done));
+void SqliteSlotStore::Restore(MoveRequest request, Done<std::optional<Answer>> done) {
+  MoveFor(database_, {std::move(request), true}, std::move(done));
 }
 
 void SqliteSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {

@@ -7,8 +7,8 @@
 #include "slots/config.h"
 #include "slots/sqlite/archive.h"
 #include "slots/sqlite/configs.h"
+#include "slots/sqlite/placer.h"
 #include "slots/sqlite/sql.h"
-#include "slots/sqlite/window_table.h"
 #include "slots/timing.h"
 #include "slots/window.h"
 
@@ -53,13 +53,13 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
                    const std::vector<std::size_t>& indexes, Timing& timing,
                    std::vector<Answer>& answers) {
   const Config& config = stored.config;
-  SqliteWindowTable table(connection, stored.id, config.window_size, config.max_per_window,
-                          std::string(tenant_class));
+  WindowTable table(connection, stored.id, config.window_size, config.max_per_window,
+                    std::string(tenant_class));
   std::vector<Millis> earliest;
   earliest.reserve(indexes.size());
   for (std::size_t index : indexes) earliest.push_back(*timing.Earliest(asks[index].requested));
   const std::vector<OpenTime> open = timing.Open(earliest);
-  auto placed = PlaceWhenOpen(RulesFor(config, tenant_class), earliest, open, table);
+  auto placed = Place(RulesFor(config, tenant_class), earliest, open, table);
   if (!placed.ok()) return placed.error();
   Result<Statement> insert = connection.Prepare(kInsertEvent);
   if (!insert.ok()) return insert.error();
@@ -169,9 +169,9 @@ Result<std::optional<Millis>> TakePlace(Connection& connection, const StoredConf
                                         std::span<const OpenTime> open) {
   const Config& config = stored.config;
   const std::string_view tenant_class = ClassOf(config, tenant);
-  SqliteWindowTable table(connection, stored.id, config.window_size, config.max_per_window,
-                          std::string(tenant_class));
-  auto placed = PlaceWhenOpen(RulesFor(config, tenant_class), {&earliest, 1}, open, table);
+  WindowTable table(connection, stored.id, config.window_size, config.max_per_window,
+                    std::string(tenant_class));
+  auto placed = Place(RulesFor(config, tenant_class), {&earliest, 1}, open, table);
   if (!placed.ok()) return placed.error();
   return placed->front();
 }
@@ -181,10 +181,9 @@ Status FreePlace(Connection& connection, const StoredSlot& gone) {
   if (!latest.ok()) return latest.error();
   const Config config = latest->has_value() ? (*latest)->config : Config{};
   const bool same_size = config.window_size == gone.window_size;
-  SqliteWindowTable table(
-      connection, gone.config_id, gone.window_size,
-      same_size ? config.max_per_window : std::numeric_limits<std::int64_t>::max(),
-      std::string(ClassOf(config, gone.slot.tenant)));
+  WindowTable table(connection, gone.config_id, gone.window_size,
+                    same_size ? config.max_per_window : std::numeric_limits<std::int64_t>::max(),
+                    std::string(ClassOf(config, gone.slot.tenant)));
   if (Status s = table.GiveBack(gone.slot.window_start); !s.ok()) return s;
   if (config.window_size == 0 || same_size) return {};
   return Uncarry(connection, gone, config);

@@ -6,12 +6,12 @@ namespace weir::slots::sqlite {
 
 using weir::sqlite::Statement;
 
-Result<std::int64_t> SqliteWindowTable::UsedByClass(Millis window) {
+Result<std::int64_t> WindowTable::UsedByClass(Millis window) {
   if (class_.empty()) return 0;
   return connection_.ReadNumber(kUsedByClass, config_id_, size_, class_, window);
 }
 
-Result<std::optional<WindowRoom>> SqliteWindowTable::Find(Millis start) {
+Result<std::optional<WindowRoom>> WindowTable::Find(Millis start) {
   Result<Statement> query = connection_.Prepare(kFindWindow);
   if (!query.ok()) return query.error();
   Result<bool> row = query->BindAll(config_id_, size_, start).Step();
@@ -22,7 +22,7 @@ Result<std::optional<WindowRoom>> SqliteWindowTable::Find(Millis start) {
   return std::optional<WindowRoom>(WindowRoom{start, query->Int(0), *of_class, query->Int(1) != 0});
 }
 
-Result<std::vector<WindowRoom>> SqliteWindowTable::ListOpen(Millis from, std::size_t limit) {
+Result<std::vector<WindowRoom>> WindowTable::ListOpen(Millis from, std::size_t limit) {
   Result<Statement> query = connection_.Prepare(kListOpen);
   if (!query.ok()) return query.error();
   query->BindAll(config_id_, size_, from, limit);
@@ -38,7 +38,7 @@ Result<std::vector<WindowRoom>> SqliteWindowTable::ListOpen(Millis from, std::si
   }
 }
 
-Status SqliteWindowTable::Create(Millis from, std::size_t count) {
+Status WindowTable::Create(Millis from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const Millis start = from + static_cast<Millis>(i) * size_;
     if (Status s = connection_.Run(kCreateWindow, config_id_, size_, start); !s.ok()) return s;
@@ -46,14 +46,14 @@ Status SqliteWindowTable::Create(Millis from, std::size_t count) {
   return {};
 }
 
-Status SqliteWindowTable::Take(std::span<const Taken> taken) {
+Status WindowTable::Take(std::span<const Taken> taken) {
   for (const Taken& one : taken) {
     if (Status s = TakeOne(one); !s.ok()) return s;
   }
   return {};
 }
 
-Status SqliteWindowTable::TakeOne(const Taken& taken) {
+Status WindowTable::TakeOne(const Taken& taken) {
   Result<Statement> update = connection_.Prepare(kTakeInWindow);
   if (!update.ok()) return update.error();
   update->BindAll(config_id_, size_, taken.window, taken.count, max_);
@@ -69,7 +69,7 @@ Status SqliteWindowTable::TakeOne(const Taken& taken) {
   return connection_.Run(kTakeInClass, config_id_, size_, class_, taken.window, taken.count);
 }
 
-Status SqliteWindowTable::GiveBack(Millis window) {
+Status WindowTable::GiveBack(Millis window) {
   Status s = connection_.Run(kGiveBackWindow, config_id_, size_, window, max_);
   if (!s.ok()) return s;
   return connection_.Run(kGiveBackClass, config_id_, size_, class_, window);

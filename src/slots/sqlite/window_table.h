@@ -1,31 +1,53 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "drivers/sqlite/connection.h"
-#include "slots/placer.h"
+#include "slots/slot.h"
 
 namespace weir::slots::sqlite {
 
-/// One config's windows in the embedded database. An empty `tenant_class` means that the config has
-/// no shares.
+/// One window as the search sees it.
+struct WindowRoom {
+  Millis start = 0;
+  std::int64_t used = 0;
+  std::int64_t used_by_class = 0;
+  bool open = true;
+};
+
+/// So many places taken in one window.
+struct Taken {
+  Millis window = 0;
+  std::int64_t count = 0;
+};
+
+/// The rows of one config's windows, as seen by one class of tenants; an empty `tenant_class` means
+/// that the config has no shares. A closed window always has a successor row, and rows are never
+/// deleted; so from a window that has a row, the first open row is the earliest window with room.
 ///
 /// Not thread-safe: lives inside a job of the writer.
-class SqliteWindowTable final : public WindowTable {
+class WindowTable {
  public:
-  SqliteWindowTable(weir::sqlite::Connection& connection, std::int64_t config_id, Millis size,
-                    std::int64_t max, std::string tenant_class)
+  WindowTable(weir::sqlite::Connection& connection, std::int64_t config_id, Millis size,
+              std::int64_t max, std::string tenant_class)
       : connection_(connection),
         config_id_(config_id),
         size_(size),
         max_(max),
         class_(std::move(tenant_class)) {}
 
-  Result<std::optional<WindowRoom>> Find(Millis start) override;
-  Result<std::vector<WindowRoom>> ListOpen(Millis from, std::size_t limit) override;
-  Status Create(Millis from, std::size_t count) override;
-  Status Take(std::span<const Taken> taken) override;
-
+  Result<std::optional<WindowRoom>> Find(Millis start);
+  /// Open windows in order from `from` on, ending early where the next window has no row.
+  Result<std::vector<WindowRoom>> ListOpen(Millis from, std::size_t limit);
+  /// Rows for `count` windows from `from` on, where they are missing.
+  Status Create(Millis from, std::size_t count);
+  /// Adds to the counters, closes full windows and gives them successors.
+  Status Take(std::span<const Taken> taken);
   /// One place less.
   Status GiveBack(Millis window);
 

@@ -37,7 +37,6 @@ class GuardedStore final : public Store {
   GuardedStore& operator=(const GuardedStore&) = delete;
 
   void Apply(std::span<Application> batch, Done done) override;
-  bool immediate() const noexcept override { return false; }
   std::string GroupOf(std::string_view key) const override {
     return inner_ == nullptr ? std::string() : inner_->GroupOf(key);
   }

@@ -37,7 +37,6 @@ class LeasingStore final : public Store {
   LeasingStore& operator=(const LeasingStore&) = delete;
 
   void Apply(std::span<Application> batch, Done done) override;
-  bool immediate() const noexcept override { return false; }
   std::uint32_t PartOf(const Application& application) const override {
     return inner_->PartOf(application);
   }

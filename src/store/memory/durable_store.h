@@ -23,7 +23,6 @@ class DurableStore final : public Store {
   DurableStore& operator=(const DurableStore&) = delete;
 
   void Apply(std::span<Application> batch, Done done) override;
-  bool immediate() const noexcept override { return false; }
 
  private:
   class Desk;

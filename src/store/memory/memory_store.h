@@ -18,7 +18,6 @@ class MemoryStore final : public Store {
   explicit MemoryStore(Engine& engine) : engine_(engine) {}
 
   void Apply(std::span<Application> batch, Done done) override;
-  bool immediate() const noexcept override { return true; }
 
  private:
   void ChargeSingles(std::span<Application> batch);

@@ -6,6 +6,7 @@
 
 #include "drivers/mysql/error.h"
 #include "store/mysql/schema.h"
+#include "store/mysql/sql.h"
 
 namespace weir::store::mysql {
 namespace {

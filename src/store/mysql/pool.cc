@@ -48,7 +48,7 @@ class MysqlPool final : public sql::Pool, public std::enable_shared_from_this<My
     }
     if (options_.sweep_interval.count() > 0) {
       sweeper_.emplace(connection, Sweeper::Options{options_.sweep_interval, options_.sweep_grace,
-                                                    options_.clock});
+                                                    options_.clock, options_.watcher});
       threads_.emplace_back([this] { Sweep(); });
     }
   }
@@ -94,7 +94,7 @@ class MysqlPool final : public sql::Pool, public std::enable_shared_from_this<My
     std::chrono::milliseconds delay = options_.sweep_interval;
     while (!stopped_sweeping_.wait_for(hold, delay, [this] { return stopping_; })) {
       hold.unlock();
-      delay = sweeper_->Sweep();
+      delay = sweeper_->Step();
       hold.lock();
     }
   }

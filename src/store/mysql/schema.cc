@@ -4,6 +4,7 @@
 
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/migration.h"
+#include "store/mysql/sql.h"
 
 namespace weir::store::mysql {
 namespace {

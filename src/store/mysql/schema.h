@@ -24,10 +24,5 @@ weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout);
 void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, const Clock* clock);
 void AppendLockRows(std::string& sql, std::span<const std::string_view> ids);
 void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes);
-// The files of sql/.
-extern const char* const kLimits1;
-extern const char* const kViews2;
-/// The server's time in microseconds since 1970, as of the moment when this statement runs.
-extern const char* const kReadClock;
 
 }  // namespace weir::store::mysql

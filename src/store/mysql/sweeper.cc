@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/mysql/schema.h"
+#include "drivers/mysql/error.h"
+#include "store/mysql/sql.h"
 
 namespace weir::store::mysql {
 namespace {
@@ -17,7 +18,30 @@ constexpr std::chrono::milliseconds kShortly{20};
 }  // namespace
 
 Sweeper::Sweeper(weir::mysql::ConnectionOptions connection, const Options& options)
-    : options_(options), connection_(std::move(connection)) {}
+    : options_(options), connection_(std::move(connection)), mark_(options.watcher) {}
+
+std::chrono::milliseconds Sweeper::Step() {
+  if (!options_.watcher.lost || !mark_.Due()) return Sweep();
+  RaiseMark();
+  return options_.interval;
+}
+
+void Sweeper::RaiseMark() {
+  std::string id;
+  AppendLiteral(id, sql::kMarkId);
+  std::string sql = "INSERT INTO weir_limits(id, state, fresh_at) VALUES (" + id + ",";
+  AppendLiteral(sql, sql::Mark::NewState());
+  sql += "," + std::to_string(sql::kFirstMark) +
+         ") ON DUPLICATE KEY UPDATE fresh_at = fresh_at + 1;"
+         "SELECT state, fresh_at FROM weir_limits WHERE id = " +
+         id;
+  Answer raised = connection_.Run(sql);
+  if (raised.status.ok() && raised.results.size() == 2 && raised.results[1].Next()) {
+    mark_.Take(raised.results[1].Text(0), raised.results[1].Int(1));
+  } else if (!raised.status.ok() && raised.error != weir::mysql::kNoSuchTable) {
+    mark_.Fail(raised.status.error());  // a table that is gone is made by a lane, without the mark
+  }
+}
 
 std::chrono::milliseconds Sweeper::Sweep() {
   // Looked at without locks first; what seems to have expired is locked and looked at again.

@@ -18,14 +18,18 @@ class Sweeper {
 
   Sweeper(weir::mysql::ConnectionOptions connection, const Options& options);
 
-  /// Looks at the next part; answers how long to wait before the one after it.
-  std::chrono::milliseconds Sweep();
+  /// Looks at the next part, or raises the mark; answers how long to wait before the next call.
+  std::chrono::milliseconds Step();
   void Abort() noexcept { connection_.Abort(); }
 
  private:
+  std::chrono::milliseconds Sweep();
+  void RaiseMark();
+
   const Options options_;
   weir::mysql::Connection connection_;
   std::string after_;
+  sql::Mark mark_;
 };
 
 }  // namespace weir::store::mysql

@@ -5,6 +5,7 @@
 
 #include "drivers/postgres/sqlstate.h"
 #include "store/postgres/schema.h"
+#include "store/postgres/sql.h"
 
 namespace weir::store::postgres {
 namespace {
@@ -13,7 +14,6 @@ using weir::postgres::Connection;
 using weir::postgres::Params;
 
 constexpr int kAttempts = 5;
-constexpr const char* kUndefinedTable = "42P01";
 constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 // PostgreSQL counts microseconds since 2000-01-01.

@@ -55,9 +55,9 @@ class PostgresPool final : public sql::Pool, public std::enable_shared_from_this
       lanes_.push_back(std::make_unique<Lane>(thread_.io(), connection, parts));
     }
     if (options_.sweep_interval.count() > 0) {
-      sweeper_.emplace(
-          thread_.io(), connection,
-          Sweeper::Options{options_.sweep_interval, options_.sweep_grace, options_.clock});
+      sweeper_.emplace(thread_.io(), connection,
+                       Sweeper::Options{options_.sweep_interval, options_.sweep_grace,
+                                        options_.clock, options_.watcher});
     }
     thread_.Post([this] {
       for (const auto& lane : lanes_) lane->Start();

@@ -1,7 +1,7 @@
 #include "store/postgres/schema.h"
 
 #include "drivers/postgres/migration.h"
-#include "weir/result.h"
+#include "store/postgres/sql.h"
 
 namespace weir::store::postgres {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "weir/result.h"
 
@@ -10,12 +11,7 @@ namespace weir::store::postgres {
 /// Blocks.
 Status Migrate(const std::string& url);
 
-// The files of sql/: the tables, and the statements of a transaction; see lane.cc.
-extern const char* const kLimits1;
-extern const char* const kViews1;
-extern const char* const kCreateRows;
-extern const char* const kLockRows;
-extern const char* const kWriteRows;
-extern const char* const kSweepRows;
+/// The server's word for a table that is not there.
+inline constexpr std::string_view kUndefinedTable = "42P01";
 
 }  // namespace weir::store::postgres

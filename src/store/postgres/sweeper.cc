@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "store/postgres/schema.h"
+#include "store/postgres/sql.h"
 
 namespace weir::store::postgres {
 namespace {
@@ -14,12 +15,16 @@ constexpr std::chrono::milliseconds kShortly{20};
 
 Sweeper::Sweeper(boost::asio::io_context& io, weir::postgres::ConnectionOptions connection,
                  const Options& options)
-    : options_(options), connection_(io, std::move(connection)), timer_(io) {}
+    : options_(options),
+      connection_(io, std::move(connection)),
+      timer_(io),
+      mark_(options.watcher) {}
 
 void Sweeper::Wait(std::chrono::milliseconds delay) {
   timer_.expires_after(delay);
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) Sweep();
+    if (error) return;
+    options_.watcher.lost&& mark_.Due() ? RaiseMark() : Sweep();
   });
 }
 
@@ -44,6 +49,22 @@ void Sweeper::OnSwept(const weir::postgres::Answer& answer) {
   const std::int64_t gone = answer.rows.Int(0, 2);
   after_ = looked < kPart ? std::string() : std::string(answer.rows.Text(0, 0));
   Wait(gone * 4 >= kPart ? std::min(kShortly, options_.interval) : options_.interval);
+}
+
+void Sweeper::RaiseMark() {
+  weir::postgres::Params params;
+  params.Bytes(sql::kMarkId).Bytes(sql::Mark::NewState()).Int(sql::kFirstMark);
+  connection_.Send(kRaiseMark, std::move(params),
+                   [this](const weir::postgres::Answer& answer) { OnRaised(answer); });
+}
+
+void Sweeper::OnRaised(const weir::postgres::Answer& answer) {
+  if (answer.status.ok() && answer.rows.size() == 1) {
+    mark_.Take(answer.rows.Text(0, 0), answer.rows.Int(0, 1));
+  } else if (!answer.status.ok() && answer.sqlstate != kUndefinedTable) {
+    mark_.Fail(answer.status.error());  // a table that is gone is made by a lane, without the mark
+  }
+  Wait(options_.interval);
 }
 
 }  // namespace weir::store::postgres

@@ -27,12 +27,15 @@ class Sweeper {
   void Wait(std::chrono::milliseconds delay);
   void Sweep();
   void OnSwept(const weir::postgres::Answer& answer);
+  void RaiseMark();
+  void OnRaised(const weir::postgres::Answer& answer);
 
   using SteadyClock = std::chrono::steady_clock;
   const Options options_;
   weir::postgres::Connection connection_;
   boost::asio::basic_waitable_timer<SteadyClock> timer_;
   std::string after_;
+  sql::Mark mark_;
 };
 
 }  // namespace weir::store::postgres

@@ -256,7 +256,6 @@ class RedisStore final : public Store {
   void Apply(std::span<Application> batch, Done done) override {
     core_->Apply(batch, std::move(done));
   }
-  bool immediate() const noexcept override { return false; }
   std::uint32_t PartOf(const Application& application) const override {
     return core_->PartOf(application);
   }

@@ -206,7 +206,6 @@ class RemoteStore final : public Store {
   void Apply(std::span<Application> batch, Done done) override {
     core_->Apply(batch, std::move(done));
   }
-  bool immediate() const noexcept override { return false; }
 
  private:
   std::shared_ptr<Core> core_;

@@ -8,7 +8,7 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 #include <optional>
 
 #include "algorithm/algorithms.h"
@@ -17,6 +17,7 @@
 #include "base/hex.h"
 #include "base/int128.h"
 #include "drivers/digest/sha256.h"
+#include "store/wire/bytes.h"
 
 namespace weir::store::reserve {
 namespace {
@@ -27,21 +28,17 @@ constexpr char kVersion = 2;
 constexpr char kWithoutMarks = 1;
 constexpr std::size_t kDigestBytes = 16;
 
+using wire::PutFixed;
+using wire::PutText;
+using wire::Reader;
+
 void PutNumber(std::string& out, std::int64_t number) {
-  auto rest = static_cast<std::uint64_t>(number);
-  for (; rest >= 128; rest >>= 7U) out += static_cast<char>(128 + rest % 128);
-  out += static_cast<char>(rest);
+  wire::PutNumber(out, static_cast<std::uint64_t>(number));
 }
 
-void PutFixed(std::string& out, std::int64_t number) {
-  for (unsigned i = 0; i < 8; ++i) {
-    out += static_cast<char>(static_cast<std::uint64_t>(number) >> (8 * i));
-  }
-}
-
-void PutText(std::string& out, std::string_view text) {
-  PutNumber(out, static_cast<std::int64_t>(text.size()));
-  out += text;
+std::int64_t TakeNumber(Reader& in) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(in.Number(kMost));
 }
 
 void PutQuota(std::string& out, const Quota& quota) {
@@ -74,73 +71,14 @@ std::string Body(const Reservation& reservation) {
   return out;
 }
 
-/// Reads what Body and Write put. After the first thing that is not there, everything is 0.
-///
-/// Not thread-safe.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  bool done() const noexcept { return sound_ && bytes_.empty(); }
-  bool sound() const noexcept { return sound_; }
-
-  std::uint8_t Byte() { return Take(1) ? static_cast<std::uint8_t>(taken_[0]) : 0; }
-
-  std::int64_t Number() {
-    std::uint64_t number = 0;
-    for (unsigned shift = 0; shift < 63; shift += 7) {
-      const std::uint64_t byte = Byte();
-      number |= (byte & 127U) << shift;
-      if (byte < 128) return static_cast<std::int64_t>(number);
-    }
-    sound_ = false;
-    return 0;
-  }
-
-  /// A number of things that take a byte each at least.
-  std::size_t Count(std::size_t most) {
-    const std::int64_t count = Number();
-    if (count >= 0 && static_cast<std::uint64_t>(count) <= most) {
-      return static_cast<std::size_t>(count);
-    }
-    sound_ = false;
-    return 0;
-  }
-
-  std::int64_t Fixed() {
-    std::uint64_t number = 0;
-    if (!Take(8)) return 0;
-    for (unsigned i = 0; i < 8; ++i) {
-      number |= std::uint64_t{static_cast<std::uint8_t>(taken_[i])} << (8 * i);
-    }
-    return static_cast<std::int64_t>(number);
-  }
-
-  std::string_view Text(std::size_t size) { return Take(size) ? taken_ : std::string_view(); }
-  std::string_view Text() { return Text(Count(bytes_.size())); }
-
- private:
-  bool Take(std::size_t size) {
-    sound_ = sound_ && size <= bytes_.size();
-    if (!sound_) return false;
-    taken_ = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return true;
-  }
-
-  std::string_view bytes_;
-  std::string_view taken_;
-  bool sound_ = true;
-};
-
 std::optional<Quota> ReadQuota(Reader& in) {
   const algorithm::Descriptor* kind = algorithm::FindTag(in.Byte());
   algorithm::Numbers numbers;
-  numbers.limit = in.Number();
-  numbers.refill = in.Number();
-  numbers.period = std::chrono::nanoseconds(in.Number());
-  numbers.window = std::chrono::nanoseconds(in.Number());
-  numbers.buckets = in.Number();
+  numbers.limit = TakeNumber(in);
+  numbers.refill = TakeNumber(in);
+  numbers.period = std::chrono::nanoseconds(TakeNumber(in));
+  numbers.window = std::chrono::nanoseconds(TakeNumber(in));
+  numbers.buckets = TakeNumber(in);
   if (!in.sound() || kind == nullptr) return std::nullopt;
   Result<Quota> quota = kind->make(numbers);
   if (!quota.ok()) return std::nullopt;
@@ -148,13 +86,13 @@ std::optional<Quota> ReadQuota(Reader& in) {
 }
 
 bool ReadShare(Reader& in, Group& group) {
-  std::string key(in.Text());
-  std::string policy(in.Text());
+  std::string key(in.Text(kMaxText));
+  std::string policy(in.Text(kMaxText));
   std::optional<Quota> quota = ReadQuota(in);
   if (!quota || key.empty()) return false;
   Share share{.key = std::move(key), .quota = *quota, .policy = std::move(policy)};
-  share.factor = in.Number();
-  share.limit = in.Number();
+  share.factor = TakeNumber(in);
+  share.limit = TakeNumber(in);
   share.shadow = in.Byte() != 0;
   if (!in.sound() || share.factor > kMaxLimit) return false;
   group.shares.push_back(std::move(share));
@@ -164,19 +102,19 @@ bool ReadShare(Reader& in, Group& group) {
 bool ReadBody(Reader& in, Reservation& reservation) {
   const std::uint8_t version = in.Byte();
   if (version != kVersion && version != kWithoutMarks) return false;
-  const std::string_view nonce = in.Text(reservation.nonce.size());
+  const std::string_view nonce = in.Bytes(reservation.nonce.size());
   if (!in.sound()) return false;
   std::copy(nonce.begin(), nonce.end(), reservation.nonce.begin());
-  reservation.cost = in.Number();
-  reservation.lasts = std::chrono::milliseconds(in.Number());
+  reservation.cost = TakeNumber(in);
+  reservation.lasts = std::chrono::milliseconds(TakeNumber(in));
   if (reservation.cost > kMaxLimit || reservation.lasts < kShortest ||
       reservation.lasts > kLongest) {
     return false;
   }
   std::size_t shares = 0;
-  reservation.groups.resize(in.Count(kMaxShares));
+  reservation.groups.resize(in.Number(kMaxShares));
   for (Group& group : reservation.groups) {
-    const std::size_t count = in.Count(kMaxShares);
+    const std::size_t count = in.Number(kMaxShares);
     shares += count;
     if (count == 0 || shares > kMaxShares) return false;
     for (std::size_t i = 0; i < count; ++i) {

@@ -7,12 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "base/text_map.h"
 
 namespace weir::store::route {
 
@@ -42,13 +42,7 @@ struct Move {
   std::vector<std::string> policies = {};
 };
 
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const noexcept {
-    return std::hash<std::string_view>{}(text);
-  }
-};
-using StoreOf = std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>>;
+using StoreOf = TextMap<std::size_t>;
 
 /// Thread-safe: immutable.
 class Routes {

@@ -1,6 +1,5 @@
 #include "store/route/routing_store.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -55,11 +54,6 @@ void RoutingStore::Apply(std::span<Application> batch, Done done) {
     return shared_->members[*only]->Apply(batch, std::move(done));
   }
   std::make_shared<RoutingCall>(shared_)->Run(routes, batch, std::move(done));
-}
-
-bool RoutingStore::immediate() const noexcept {
-  return std::ranges::all_of(shared_->members,
-                             [](const auto& member) { return member->immediate(); });
 }
 
 }  // namespace weir::store::route

@@ -50,7 +50,6 @@ class RoutingStore final : public Store {
   RoutingStore& operator=(const RoutingStore&) = delete;
 
   void Apply(std::span<Application> batch, Done done) override;
-  bool immediate() const noexcept override;
 
   /// What calls under way hold, too: they find it without members when the store is gone.
   struct Shared {

@@ -55,7 +55,6 @@ class CombiningStore final : public Store {
   CombiningStore& operator=(const CombiningStore&) = delete;
 
   void Apply(std::span<Application> batch, Done done) override;
-  bool immediate() const noexcept override { return false; }
 
  private:
   const std::shared_ptr<void> keep_;

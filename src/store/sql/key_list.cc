@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/hex.h"
+#include "base/percent.h"
 #include "store/sql/row.h"
 
 namespace weir::store::sql {
@@ -25,14 +26,13 @@ std::string ToHex(std::string_view bytes) {
 }
 
 std::optional<std::string> FromHex(std::string_view digits) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   if (digits.size() % 2 != 0 || digits.size() > 2 * kMaxRowId) return std::nullopt;
   std::string bytes;
   for (std::size_t i = 0; i < digits.size(); i += 2) {
-    const std::size_t high = kDigits.find(digits[i]);
-    const std::size_t low = kDigits.find(digits[i + 1]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    bytes += static_cast<char>(high << 4 | low);
+    const int high = HexDigit(digits[i]);
+    const int low = HexDigit(digits[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes += static_cast<char>(high * 16 + low);
   }
   return bytes;
 }

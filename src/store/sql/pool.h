@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "store/sql/mark.h"
 #include "store/store.h"
 #include "weir/clock.h"
 
@@ -23,6 +24,8 @@ struct PoolOptions {
   std::chrono::milliseconds sweep_interval{500};
   /// Rows are kept this long after they expired, should the server's clock be set back.
   std::chrono::milliseconds sweep_grace{60'000};
+  /// Told if the database loses data. Needs a sweep_interval.
+  StateWatcher watcher = {};
   /// Decides instead of the server's clock: for tests. Must outlive the pool and be one for all
   /// nodes.
   const Clock* clock = nullptr;

@@ -2,15 +2,18 @@
 
 #include <chrono>
 
+#include "store/sql/mark.h"
 #include "weir/clock.h"
 
 namespace weir::store::sql {
 
-/// How a sweeper of expired rows works.
+/// How a sweeper of expired rows works. It raises the mark as well, since it has a connection that
+/// no check waits for.
 struct SweepOptions {
   std::chrono::milliseconds interval{500};  ///< between two small parts of the table
   std::chrono::milliseconds grace{60'000};  ///< for which a row stays after it has expired
   const Clock* clock = nullptr;             ///< null: the server's
+  StateWatcher watcher = {};
 };
 
 }  // namespace weir::store::sql

@@ -1,7 +1,7 @@
 #pragma once
 
-// Numbers and texts of WEIR.APPLY: varints, zigzag where a number may be negative, and texts behind
-// their length.
+// Numbers and texts of WEIR.APPLY and of reservations: varints, zigzag where a number may be
+// negative (or 8 bytes), and texts behind their length.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +23,12 @@ inline void PutNumber(std::string& out, std::uint64_t number) {
 inline void PutSigned(std::string& out, std::int64_t number) {
   const auto bits = static_cast<std::uint64_t>(number);
   PutNumber(out, (bits << 1U) ^ (number < 0 ? ~std::uint64_t{0} : 0));
+}
+
+inline void PutFixed(std::string& out, std::int64_t number) {
+  std::uint8_t bytes[sizeof number];
+  algorithm::Store(bytes, number);
+  out.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
 }
 
 inline void PutText(std::string& out, std::string_view text) {
@@ -63,8 +69,16 @@ class Reader {
     return static_cast<std::int64_t>((bits >> 1U) ^ ((bits & 1U) != 0 ? ~std::uint64_t{0} : 0));
   }
 
-  std::string_view Text(std::size_t most) {
-    const std::size_t size = Number(most);
+  std::int64_t Fixed() {
+    const std::string_view bytes = Bytes(sizeof(std::int64_t));
+    if (!sound_) return 0;
+    return algorithm::Load<std::int64_t>(reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  }
+
+  std::string_view Text(std::size_t most) { return Bytes(Number(most)); }
+
+  /// The next `size` bytes.
+  std::string_view Bytes(std::size_t size) {
     if (size > bytes_.size()) Wrong();
     if (!sound_) return {};
     const std::string_view text = bytes_.substr(0, size);

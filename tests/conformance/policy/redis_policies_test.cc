@@ -166,6 +166,55 @@ TEST(RedisPolicies, AnExceptionDoesNotEndWithoutALimitAfterTheServerForgot) {
   EXPECT_EQ(node.Limit("raised"), 8);
 }
 
+TEST(RedisPolicies, AnExceptionEndsWhileTheServerIsAway) {
+  test::RedisServer server({.durable = true});
+  Node node(server.url());
+  admin::PolicyChanges changes(*node.store, node.catalog);
+  const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
+  ASSERT_TRUE(node.Create("raised", 7).ok());
+  ASSERT_TRUE(node.Update("raised", 70, end).ok());
+  ASSERT_TRUE(node.Create("brief", 5, end).ok());
+  changes.EndExpired(end - 1);
+  ASSERT_TRUE(node.Create("k", 1).ok());  // answered after what was asked before
+  server.Kill();
+  changes.EndExpired(end);
+  EXPECT_TRUE(WaitUntil([&] { return node.Limit("raised") == 7; })) << node.Limit("raised");
+  EXPECT_TRUE(WaitUntil([&] { return node.Limit("brief") == 100; })) << node.Limit("brief");
+  EXPECT_EQ(node.store->Get("raised")->capacity, 70) << "that is what is stored";
+
+  // It does not come back for a moment with the server.
+  server.Start();
+  bool never = true;
+  EXPECT_TRUE(WaitUntil([&] {
+    never = never && node.Limit("raised") == 7;
+    return node.store->health().up;
+  }));
+  EXPECT_EQ(node.Limit("raised"), 7);
+  EXPECT_TRUE(never);
+  changes.EndExpired(end + Nanos{5} * 1'000'000'000);
+  EXPECT_TRUE(WaitUntil([&] { return node.store->Get("raised")->capacity == 7; }));
+  EXPECT_TRUE(WaitUntil([&] { return !node.store->Get("brief").ok(); }));
+  // Whatever is stored then counts.
+  ASSERT_TRUE(node.Update("raised", 71, 0).ok());
+  EXPECT_EQ(node.Limit("raised"), 71);
+}
+
+TEST(RedisPolicies, AnExceptionEndsAlthoughTheServerForgotWhatItReplaced) {
+  test::RedisServer server;
+  Node node(server.url());
+  admin::PolicyChanges changes(*node.store, node.catalog);
+  const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
+  ASSERT_TRUE(node.Create("raised", 7).ok());
+  ASSERT_TRUE(node.Update("raised", 70, end).ok());
+  changes.EndExpired(end - 1);
+  ASSERT_TRUE(node.Create("k", 1).ok());  // answered after what was asked before
+  server.Kill();                          // nothing is on disk
+  server.Start();
+  ASSERT_TRUE(WaitUntil([&] { return node.Update("k", 2, 0).ok(); }));
+  changes.EndExpired(end);
+  EXPECT_TRUE(WaitUntil([&] { return node.Limit("raised") == 7; })) << node.Limit("raised");
+}
+
 TEST(RedisPolicies, WhileTheServerIsAwayThePoliciesStayAndChangesAreRefused) {
   test::RedisServer server({.durable = true});
   Node node(server.url());

@@ -13,6 +13,7 @@
 #include "support/child_process.h"
 #include "support/cutting_proxy.h"
 #include "support/ports.h"
+#include "support/stopwatch.h"
 #include "support/wait.h"
 
 // What PostgreSQL itself does under the functions: locks of others are passed over, searches are
@@ -114,6 +115,24 @@ TEST_P(LockedWindows, ThatAreLetGoSoonRefuseNobody) {
   }
   EXPECT_EQ(answer.outcome, Outcome::kNew);
   EXPECT_EQ(answer.slot.window_start, kNoon + kWindow);
+}
+
+// Neither its share nor the end of time will change soon. Others wait behind whoever is tried
+// again.
+TEST_P(LockedWindows, WhoeverFindsNoRoomForAnotherReasonIsRefusedAtOnce) {
+  client().Put({.name = "pay",
+                .window_size = kWindow,
+                .max_per_window = 2,
+                .headroom = 1,
+                .fair_windows = 2,
+                .tenants = {{"*", 1}, {"acme", 1}}});
+  client().Assign(Asks(3, kNoon));
+  client().Put({.name = "late", .window_size = kWindow, .max_per_window = 1});
+  client().Assign(client().Ask("last", "late", kMaxInstant - kWindow + 1));
+  const test::Stopwatch watch;
+  EXPECT_EQ(client().Assign(client().Ask("share", "pay", kNoon)).outcome, Outcome::kExhausted);
+  EXPECT_EQ(client().Assign(client().Ask("end", "late", kMaxInstant)).outcome, Outcome::kExhausted);
+  EXPECT_LT(watch.elapsed(), std::chrono::milliseconds(2500)) << "each pauses for three seconds";
 }
 
 TEST_P(LockedWindows, AnEndThatIsToldTwiceAtOnceIsCountedOnce) {
@@ -245,10 +264,10 @@ TEST_P(LockedWindows, AChangeWhoseAnswerWasLostIsNotToldThatItCannotBeMade) {
   // Idempotent: asked again, and answered.
   EXPECT_FALSE(lost([&](auto done) { store.Cancel("e", done); }).has_value());
   EXPECT_EQ(client().Look("e")->state, State::kCancelled);
-  expect_unknown(lost([&](auto done) { store.Restore(mine.Ask("e", "", 0), done); }));
+  expect_unknown(lost([&](auto done) { store.Restore({.event_id = "e"}, done); }));
   EXPECT_EQ(client().Look("e")->state, State::kScheduled);
-  expect_unknown(
-      lost([&](auto done) { store.Reschedule(mine.Ask("e", "", kNoon + kWindow), done); }));
+  expect_unknown(lost(
+      [&](auto done) { store.Reschedule({.event_id = "e", .requested = kNoon + kWindow}, done); }));
   EXPECT_EQ(client().Look("e")->slot.requested, kNoon + kWindow);
   EXPECT_EQ(client().Look("e")->history.size(), 3U) << "none was made twice";
   mine.Put({.name = "pay", .window_size = kWindow, .max_per_window = 15});

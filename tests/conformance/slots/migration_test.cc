@@ -2,9 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "slots/postgres/schema.h"
-#include "slots/sqlite/schema.h"
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "slots/postgres/sql.h"
+#include "slots/sqlite/sql.h"
 #include "store_fixture.h"
+#include "support/paths.h"
 
 // Databases of before there were states are brought up to date, and nothing in them is executed.
 
@@ -130,6 +138,67 @@ TEST(SlotMigration, PostgresFunctionsOfClaimsAreReplaced) {
   EXPECT_EQ(server.Query("SELECT string_agg(proname, ' ') FROM (SELECT proname FROM pg_proc"
                          " WHERE proname LIKE 'weir_slot%' GROUP BY 1 HAVING count(*) > 1) twice"),
             "");
+}
+
+std::string Text(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// A database that 0.2.0 made, by its own steps, with an event in it.
+std::string MakeReleased(test::PostgresServer& server, const std::string& name) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(
+           test::SourcePath("tests/conformance/slots/released/0.2.0"))) {
+    files.push_back(file.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> texts;
+  for (const auto& file : files) texts.push_back(Text(file));
+  std::vector<const char*> steps;
+  for (const std::string& text : texts) steps.push_back(text.c_str());
+  const std::string url = server.CreateDatabase(name);
+  const Status made = weir::postgres::Migrate(url, "slots", steps);
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  server.Query(WithOldRows("INSERT INTO rate_limit_config VALUES (1, 'pay', 1, 4000, 10, 100, 100, "
+                           "'{}', '{}', true, 0);") +
+                   "UPDATE rate_limit_event_slot SET state = 5;",
+               name);
+  return url;
+}
+
+/// All that the steps make, as text.
+std::string Contents(test::PostgresServer& server, const std::string& name) {
+  return server.Query(
+      "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE 'weir_slot%' "
+      "ORDER BY oid::regprocedure::text;"
+      "SELECT table_name, column_name, data_type, is_nullable, column_default "
+      "FROM information_schema.columns WHERE table_name LIKE 'rate_limit_%' ORDER BY 1, 2;"
+      "SELECT indexdef FROM pg_indexes WHERE tablename LIKE 'rate_limit_%' ORDER BY 1",
+      name);
+}
+
+void CheckBroughtUpToDate(test::PostgresServer& server, const std::string& url,
+                          const std::string& name) {
+  postgres::PostgresSlotStore store({.url = url});
+  CheckOldEvent(test::SlotStoreClient(store));
+  const Status made =
+      weir::postgres::Migrate(server.CreateDatabase("fresh"), "slots", postgres::Migrations());
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_EQ(Contents(server, name), Contents(server, "fresh"));
+}
+
+TEST(SlotMigration, PostgresDatabasesOf02AreAsNewOnesAfterwards) {
+  test::PostgresServer server;
+  CheckBroughtUpToDate(server, MakeReleased(server, "released"), "released");
+}
+
+TEST(SlotMigration, TheFirstPostgresDatabasesOf02AreAsNewOnesAfterwards) {
+  test::PostgresServer server;
+  const std::string url = MakeReleased(server, "released");
+  server.Query(Text(test::SourcePath("tests/conformance/slots/released/0.2.0-first.sql")),
+               "released");
+  CheckBroughtUpToDate(server, url, "released");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST_P(RestoredStore, MarksWhatWasCancelledInTheBackup) {
   client().Cancel("e");
   EXPECT_EQ(client().MarkRestored(kNoon + kWindow).marked, 1);
 
-  ASSERT_TRUE(client().Restore(client().Ask("e", "", kNoon)));
+  ASSERT_TRUE(client().Restore({.event_id = "e", .requested = kNoon}));
   const Claim claim = ClaimAt(kNoon + kWindow);
   ASSERT_THAT(claim.events, SizeIs(1));
   EXPECT_EQ(claim.events[0].attempt, 2);

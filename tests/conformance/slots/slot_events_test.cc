@@ -74,6 +74,17 @@ TEST_P(SlotEvents, TakingACancellationBackIsACallOfItsOwn) {
   EXPECT_EQ(history[1].what, "restored");
 }
 
+TEST_P(SlotEvents, TheFirstMomentOf1970IsATimeLikeAnyOther) {
+  client().Put(Pay(5));
+  client().Assign(Asks(2, kNoon));
+  const auto moved = client().Reschedule({.event_id = "e0", .requested = 0});
+  ASSERT_TRUE(moved.has_value());
+  EXPECT_EQ(moved->slot.requested, 0);
+  EXPECT_EQ(moved->slot.window_start, 0);
+  client().Cancel("e1");
+  EXPECT_EQ(client().Restore({.event_id = "e1", .requested = 0})->slot.window_start, 0);
+}
+
 TEST_P(SlotEvents, AnIdOfAnotherConfigOrTimeIsAConflict) {
   client().Put(Pay(5));
   client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});

@@ -92,6 +92,21 @@ TEST_P(SlotRules, NobodyIsScheduledBeforeTheTimeHeAskedFor) {
   for (const WindowLoad& window : client().Windows("pay")) ASSERT_LE(window.count, 7);
 }
 
+// A time beyond it could not be written, nor asked for.
+TEST_P(SlotRules, NobodyIsScheduledAfterTheYear9999) {
+  client().Put(Pay(1, 7'000));  // windows that do not end with the year
+  int placed = 0;
+  for (const Answer& answer : client().Assign(Asks(20, kMaxInstant - 60'000))) {
+    if (answer.outcome == Outcome::kExhausted) continue;
+    ASSERT_EQ(answer.outcome, Outcome::kNew);
+    EXPECT_LE(answer.slot.scheduled, kMaxInstant);
+    ++placed;
+  }
+  // The year ends 5,000 ms into a window, so that its last whole ones begin 12,000, 19,000 …
+  // 54,000 ms before: seven. The first one, begun before the requested time, has room for nobody.
+  EXPECT_EQ(placed, 7);
+}
+
 TEST_P(SlotRules, AWindowClosesWhenFullAndOpensAgain) {
   client().Put(Pay(2));
   client().Assign(Asks(2, kNoon));

@@ -101,11 +101,18 @@ TEST_F(CliExplain, AKeyThatClThrottleRefusesIsToldAndReset) {
   })) << told;
   // 1,000,000 s are 11 days, 13 hours and some; a moment has passed.
   EXPECT_THAT(told,
-              HasSubstr("note: CL.THROTTLE has bucket cl|user123, whose quota comes with each "
-                        "command: it is full again in 11 d 13 h, and was refused"));
+              AllOf(StartsWith("CL.THROTTLE decides by the limit that comes with each command, "
+                               "in bucket cl|user123: it is full again in 11 d 13 h, and was "
+                               "refused"),
+                    HasSubstr("\na check of this key: allowed by default: 100 of 100 left\n"),
+                    Not(HasSubstr("note: "))));
+  EXPECT_THAT(Client().Get("/admin/explain?key=user123").body,
+              AllOf(HasSubstr(R"("throttle":"cl|user123")"),
+                    HasSubstr("CL.THROTTLE decides by the limit of each command; a check of this "
+                              "key: allowed by policy 'default'")));
   const RunResult bucket = Weir({"explain", "cl|user123"});
   EXPECT_EQ(bucket.exit_code, kRefused);
-  EXPECT_THAT(bucket.error_output, HasSubstr("cl|user123, whose quota comes with each command"));
+  EXPECT_THAT(bucket.error_output, HasSubstr("in bucket cl|user123: it is full again"));
   const RunResult reset = Weir({"reset", "user123"});
   EXPECT_EQ(reset.exit_code, kOk) << reset.error_output;
   EXPECT_EQ(reset.output, "reset user123\n");

@@ -170,6 +170,13 @@ TEST_F(EnvoyTest, OneOfSeveralQuotasSufficesAndEnvoyLearnsWhich) {
                                   Pair("small", AllOf(Ge(2), Le(20)))));
 }
 
+TEST_F(EnvoyTest, WhatIsTooLongToBeDecidedIsRefusedThoughFailuresPass) {
+  const std::string config = data_.Write("weir.yaml", "grpc: { max_message: 16384 }\n").string();
+  Start("10s", {"--config", config});
+  EXPECT_THAT(Three("/header", {{"x-user", std::string(1'000, 'u')}}), kTwoOfThree);
+  EXPECT_THAT(Three("/header", {{"x-user", std::string(40'000, 'u')}}), ElementsAre(429, 429, 429));
+}
+
 TEST_F(EnvoyTest, WithoutWeirEachListenerDoesAsItIsTold) {
   Start("0.5s");
   HttpClient open(open_port_);

@@ -148,6 +148,52 @@ def replay(weir, folder, log, *more):
     return json.loads(done.stdout), done.returncode
 
 
+def check_default_policy(weir, folder):
+    """What no policy is for is decided as GET /v1/auth would, and the report says so."""
+    def line(address):
+        return json.dumps({"ts": 1_700_000_000, "remote_addr": address, "path": "/", "method": "GET",
+                           "host": "shop"}) + "\n"
+    for name, text in (("one.yaml", 'policies:\n  - {name: pay, match: {route: /v1/pay}, '
+                                    'quota: {fixed_window: {limit: 1, window: 1m}}}\n'
+                                    '  - {name: known, key: 10.0.0.9, quota: {fixed_window: '
+                                    '{limit: 7, window: 1m}}}\n'),
+                       ("web.yaml", 'domain: web\npolicies:\n  - {name: shop, match: {host: "*"}, '
+                                    'quota: {fixed_window: {limit: 2, window: 1m}}}\n'),
+                       ("deny.yaml", "unmatched: deny\n"),
+                       ("own.yaml", "unmatched: deny\ndefault_policy: {quota: {fixed_window: "
+                                    "{limit: 30, window: 1m}}}\n"),
+                       # An IPv6 client is its network.
+                       ("idle.log", line("10.0.0.1") * 130 + line("10.0.0.9") * 10
+                                    + line("2001:db8::1") * 60 + line("2001:db8::2") * 60)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def run(*more):
+        done = subprocess.run([weir, "replay", f"{folder}/idle.log", "--policies",
+                               f"{folder}/one.yaml", f"{folder}/web.yaml", *more], capture_output=True, text=True,
+                              check=False, timeout=120)
+        return done.stdout + done.stderr
+
+    def figures(*more):
+        shown = json.loads(run("--json", *more))
+        return shown["candidate"]["limited"], shown["unmatched"], shown["byDefaultPolicy"]
+
+    # 100 permits a client: 30 and 20 too many, and 3 of the 10 that have a policy of their own.
+    check("by the default policy", figures(), (53, 0, 250))
+    check("as a check", figures("--as", "check"), (0, 260, 0))
+    check("as the proxy", figures("--as", "proxy"), (3, 250, 0))
+    check("denied", figures("--config", f"{folder}/deny.yaml"), (253, 250, 0))
+    check("its own default", figures("--config", f"{folder}/own.yaml"), (100 + 90 + 3, 0, 250))
+    check("another domain", figures("--as", "check", "--domain", "web"), (258, 0, 0))
+    text = run()
+    for words in ("250 requests matched no policy: the default policy (token_bucket(capacity=100, "
+                  "refill=10 per 1s), for each address) decided, as by GET /v1/auth",
+                  "only policies of domain 'default' were tried"):
+        check(f"it says '{words}'", words in text, True)
+    check("it says deny", "250 requests matched no policy and were refused (unmatched: deny)"
+          in run("--config", f"{folder}/deny.yaml"), True)
+
+
 def main():
     weir = sys.argv[1]
     lines = list(generate(10_000, 7))
@@ -190,6 +236,7 @@ def main():
                                f"{folder}/candidate.yaml"], capture_output=True, text=True,
                               check=False, timeout=120).stdout
         check("word of it", "2 requests have no ip in the log" in text, True)
+        check_default_policy(weir, folder)
         with open(f"{folder}/broken.log", "w", encoding="utf-8") as out:
             out.write("nothing\nof the kind\n")
         done = subprocess.run([weir, "replay", "--log", f"{folder}/broken.log", "--policies",

@@ -42,6 +42,16 @@ TEST_F(Admin, PoliciesAreCreatedChangedAndDeleted) {
             404);
 }
 
+TEST_F(Admin, OnlyFilesOfTheDashboardMayBeCached) {
+  Serve();
+  HttpClient client = Client();
+  for (const char* path : {"/admin/status", "/admin/policies", "/admin/audit", "/admin/metrics",
+                           "/admin/nothing", "/api/config/42", "/metrics", "/v1/auth"}) {
+    EXPECT_EQ(client.Get(path).Header("Cache-Control"), "no-store") << path;
+  }
+  EXPECT_EQ(client.Get("/").Header("Cache-Control"), "no-cache");
+}
+
 TEST_F(Admin, WhereAFractionCanBeGivenIsSaid) {
   Serve();
   const HttpResponse refused =
@@ -73,6 +83,8 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
   // A limit that nobody chose.
   const std::string made = create(R"("type":"FIXED_WINDOW")");
   EXPECT_THAT(made, HasSubstr(R"("warnings":["capacity is missing; the limit is 100"]})"));
+  EXPECT_THAT(create(R"("type":"FIXED_WINDOW","capacity":3,"windowSeconds":1,"cost":10)"),
+              HasSubstr("every request is refused: each costs 10, more than the limit of 3"));
   // An answer may be sent back as it is.
   const HttpResponse back = client.Send("PUT", "/admin/policies/k5", made);
   EXPECT_EQ(back.status, 200);

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class Changes : public ServiceTest {
@@ -82,6 +83,44 @@ TEST_F(Changes, UsersLimitsAreAuditedAndUndone) {
   EXPECT_THAT(Latest(), HasSubstr(R"("action":"notify.undo")"));
 }
 
+TEST_F(Changes, ACountThatIsResetIsInTheLog) {
+  Serve({"--admin-key", "first-secret"});
+  const auto count = [&](const char* body) {
+    EXPECT_EQ(Ask("POST", "/api/config", body).status, 200);
+    return Latest();
+  };
+  const auto send = [&] {
+    EXPECT_EQ(Ask("POST", "/api/send", R"({"userId":"42","message":"m"})").status, 200);
+  };
+  const std::string numbers = R"({"userId":"42","rateLimit":3,"timeWindow":60)";
+  EXPECT_THAT(count(kLimit), Not(HasSubstr("currentCount"))) << "it is new";
+  send();
+  send();
+  EXPECT_THAT(count(R"({"userId":"42","rateLimit":3,"timeWindow":60,"keepCount":true})"),
+              HasSubstr("\"before\":" + numbers + "},\"after\":" + numbers + "}"));
+  EXPECT_THAT(count(kLimit), HasSubstr("\"before\":" + numbers + ",\"currentCount\":2},\"after\":" +
+                                       numbers + ",\"currentCount\":0}"));
+  EXPECT_THAT(count(kLimit), Not(HasSubstr("currentCount"))) << "there was nothing to reset";
+  send();
+  ASSERT_EQ(Ask("DELETE", "/api/config/42").status, 204);
+  EXPECT_THAT(Latest(), HasSubstr("\"before\":" + numbers + ",\"currentCount\":1},\"after\":null"));
+  EXPECT_EQ(UndoLatest().body, kLimit);
+  send();
+  count(kLimit);
+  send();
+  EXPECT_EQ(UndoLatest().body, kLimit) << "sends since then are not a change";
+
+  const auto channel = [&] {
+    EXPECT_EQ(
+        Ask("PUT", "/api/config/42/channels/sms", R"({"rateLimit":9,"timeWindow":60})").status,
+        200);
+    return Latest();
+  };
+  channel();
+  send();
+  EXPECT_THAT(channel(), HasSubstr(R"("currentCount":1},"after":)"));
+}
+
 TEST_F(Changes, SlotConfigsAreAuditedAndUndone) {
   Serve({"--admin-key", "first-secret"});
   const auto active = [&] { return Ask("GET", "/admin/rate-limit/config/pay"); };
@@ -136,9 +175,12 @@ TEST_F(RespChanges, AResetNeedsAnAdminKeyAndIsAudited) {
   EXPECT_THAT(Say(connection, "WEIR.RESET user-1"), StartsWith("-NOPERM "));
   EXPECT_THAT(Latest(), StartsWith("{\"changes\":[]"));
   EXPECT_EQ(Say(connection, "AUTH first-secret"), "+OK\r\n");
+  EXPECT_EQ(Say(connection, "WEIR.RESET nobody"), "+OK\r\n");
+  ASSERT_EQ(Check(R"({"key":"user-1"})").status, 200);
   EXPECT_EQ(Say(connection, "WEIR.RESET user-1"), "+OK\r\n");
   EXPECT_TRUE(WaitUntil([&] { return Latest().find("key:user-1") != std::string::npos; }));
   EXPECT_THAT(Latest(), AllOf(HasSubstr(kWho), HasSubstr(R"("action":"key.reset")")));
+  EXPECT_THAT(Ask("GET", "/admin/audit").body, Not(HasSubstr("nobody"))) << "nothing was deleted";
   EXPECT_EQ(Say(connection, "RESET"), "+RESET\r\n");
   EXPECT_THAT(Say(connection, "WEIR.RESET user-1"), StartsWith("-NOPERM "));
 }
@@ -146,6 +188,7 @@ TEST_F(RespChanges, AResetNeedsAnAdminKeyAndIsAudited) {
 TEST_F(RespChanges, WithoutKeysLoopbackMayReset) {
   Serve({"--resp", "127.0.0.1:0"});
   TcpConnection connection(weir_->Port("resp"));
+  ASSERT_EQ(Check(R"({"key":"user-1"})").status, 200);
   EXPECT_EQ(Say(connection, "WEIR.RESET user-1"), "+OK\r\n");
   EXPECT_TRUE(WaitUntil([&] { return Latest().find("key:user-1") != std::string::npos; }));
   EXPECT_THAT(Latest(), HasSubstr("\"who\":\"127.0.0.1\""));

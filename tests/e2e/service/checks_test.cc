@@ -9,6 +9,7 @@ namespace weir::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class Checks : public ServiceTest {};
@@ -98,6 +99,36 @@ policies:
   const std::string lease = held.substr(at, held.find_first_of(",}", at) - at);
   EXPECT_EQ(Check(R"({"descriptors":[{"job":"j"}],)" + lease + "}", "/v1/release").status, 200);
   EXPECT_THAT(Check(job).body, HasSubstr("\"allowed\":true"));
+}
+
+// More than are decided in one turn: each answer names the permits of its own bucket.
+TEST_F(Checks, ManyPermitsOfOneRequestAreReleasedOneByOne) {
+  ServePolicies(R"(
+policies:
+  - {name: jobs, match: {job: "*"}, quota: {concurrency: {limit: 1, lease: 10m}}}
+)");
+  constexpr int kJobs = 700;
+  const auto ask = [&] {
+    std::string body = R"({"checks":[)";
+    for (int i = 0; i < kJobs; ++i) {
+      body += (i == 0 ? "" : ",") + std::string(R"({"descriptors":[{"job":"a-job-with-number-)") +
+              std::to_string(i) + R"("}]})";
+    }
+    return Check(body + "]}").body;
+  };
+  const std::string granted = ask();
+  std::size_t at = 0;
+  for (int i = 0; i < kJobs; ++i) {
+    constexpr std::string_view kLeases = R"("leases":")";
+    at = granted.find(kLeases, at);
+    ASSERT_NE(at, std::string::npos) << i;
+    at += kLeases.size();
+    const std::string lease = granted.substr(at, granted.find('"', at) - at);
+    const std::string body = R"({"descriptors":[{"job":"a-job-with-number-)" + std::to_string(i) +
+                             R"("}],"leases":")" + lease + R"("})";
+    EXPECT_THAT(Check(body, "/v1/release").body, HasSubstr("true")) << i;
+  }
+  EXPECT_THAT(ask(), Not(HasSubstr(R"("allowed":false)")));
 }
 
 TEST_F(Checks, ConcurrentClientsNeverGetMoreThanTheLimit) {

@@ -41,6 +41,53 @@ TEST_F(Unmatched, ChecksAreRefused) {
   EXPECT_THAT(client.Get("/metrics").body, HasSubstr("weir_unmatched_total 2\n"));
 }
 
+TEST_F(Unmatched, TheDefaultPolicyDoesNotAdmitThemAtAuth) {
+  const auto file = dir_.Write("policies.yaml", kPolicies);
+  Serve({"--policies", file.string(), "--unmatched", "deny"});
+  HttpClient client = Client();
+  const HttpResponse refused = client.Get("/v1/auth");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.body, kReason);
+  EXPECT_EQ(client.Get("/v1/auth?deny_status=403").status, 403);
+  EXPECT_EQ(client.Get("/v1/auth", {{"X-User-Id", "z"}}).status, 200);
+  EXPECT_THAT(client.Get("/admin/explain?ip=127.0.0.1").body,
+              AllOf(HasSubstr("refused: no policy applies (unmatched: deny)"),
+                    Not(HasSubstr(R"("note")"))));
+  EXPECT_THAT(client.Get("/metrics").body, HasSubstr("weir_unmatched_total 2\n"));
+  // A policy for exactly this address is one that applies.
+  ASSERT_EQ(client
+                .Post("/admin/policies",
+                      R"({"key":"127.0.0.1","type":"TOKEN_BUCKET","capacity":9,"refillRate":1})")
+                .status,
+            201);
+  EXPECT_EQ(client.Get("/v1/auth").Header("X-RateLimit-Limit"), "9");
+}
+
+TEST_F(Unmatched, ADefaultPolicyThatIsWrittenDownAdmitsThemAtAuth) {
+  // As written as the one that is built in.
+  const auto config = dir_.Write("weir.yaml",
+                                 "unmatched: deny\ndefault_policy: {quota: {token_bucket: "
+                                 "{capacity: 100, refill_per_second: 10}}}\n");
+  Serve({"--config", config.string()});
+  HttpClient client = Client();
+  EXPECT_EQ(client.Get("/v1/auth").Header("X-RateLimit-Limit"), "100");
+  EXPECT_THAT(client.Get("/admin/explain?ip=127.0.0.1").body, HasSubstr(R"("policy":"default")"));
+}
+
+TEST_F(Unmatched, TheBuiltInPolicyOfTheProxyDoesNotAdmitThem) {
+  NginxServer nginx("location / { return 200 'hello'; }");
+  const auto status = [&](std::string_view settings) {
+    const auto config = dir_.Write("weir.yaml", settings);
+    WeirProcess proxy({"proxy", "--config", config.string(), "--upstream",
+                       "http://127.0.0.1:" + std::to_string(nginx.port()), "--data",
+                       (dir_ / "data").string(), "--listen", "127.0.0.1:0"});
+    return HttpClient(proxy.Port("proxy")).Get("/").status;
+  };
+  EXPECT_EQ(status(""), 200);
+  EXPECT_EQ(status("unmatched: deny\n"), 429);
+  EXPECT_EQ(status("unmatched: deny\ndefault_policy: {unlimited: true}\n"), 200);
+}
+
 TEST_F(Unmatched, TheProxyRefusesThem) {
   NginxServer nginx("location / { return 200 'hello'; }");
   const auto config = dir_.Write("weir.yaml", "unmatched: deny\npolicies: [policies.yaml]\n");

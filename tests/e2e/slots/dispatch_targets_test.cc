@@ -220,20 +220,21 @@ double MetricOf(const std::string& text, const std::string& name) {
 
 // e3 is refused for good, e5 fails whenever it comes, all others are taken.
 TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
-  std::atomic<int> taken = 0;
-  std::atomic<bool> failed = false;
+  // A failure counts only if others were taken since the event was last tried. So half of them are
+  // taken between the arrival of e5 and its first failure, and the others before its second.
+  std::atomic<int> others = 0;
+  std::atomic<bool> arrived = false;
+  std::atomic<bool> half = false;
+  std::atomic<bool> retried = false;
   const test::TcpServer bank([&](test::TcpConnection& connection) {
     for (;;) {
       const std::string head = connection.ReadThrough("\r\n\r\n");
       connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
       const bool refused = head.find("Idempotency-Key: e3\r") != std::string::npos;
       const bool failing = head.find("Idempotency-Key: e5\r") != std::string::npos;
-      // A failure counts only if others were taken meanwhile. Of four more, one of the two other
-      // workers has two, and has noted the first of them before it sent the second.
-      if (failing && !failed.exchange(true)) {
-        EXPECT_TRUE(test::WaitUntil([&, most = taken + 4] { return taken >= most; }));
-      }
-      if (!refused && !failing) ++taken;
+      if (failing) arrived = true;
+      const std::atomic<bool>& turn = failing ? half : ++others <= kEvents / 2 ? arrived : retried;
+      EXPECT_TRUE(test::WaitUntil([&] { return turn.load(); }));
       connection.Send(std::string("HTTP/1.1 ") +
                       (refused   ? "422"
                        : failing ? "503"
@@ -243,11 +244,20 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
   });
   auto dispatcher =
       Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
-                "--workers", "3", "--attempts", "2", "--metrics", "0"});
+                "--workers", "64", "--attempts", "2", "--metrics", "0"});
   const auto line = dispatcher->WaitForError("listening metrics 127.0.0.1:");
   ASSERT_TRUE(line) << dispatcher->error_output();
   test::HttpClient metrics(
       static_cast<std::uint16_t>(std::stoi(line->substr(line->rfind(':') + 1))));
+  const auto deliveries = [&](const std::string& result) {
+    return MetricOf(metrics.Get("/metrics").body,
+                    "weir_dispatch_deliveries_total{result=\"" + result + "\"}");
+  };
+  // One of the half may be e3, which is refused.
+  EXPECT_TRUE(test::WaitUntil([&] { return deliveries("delivered") >= kEvents / 2 - 1; }));
+  half = true;
+  EXPECT_TRUE(test::WaitUntil([&] { return deliveries("retried") == 1; }));
+  retried = true;
   ASSERT_TRUE(test::WaitUntil(
       [&] { return Backlog("failed") == 2 && Backlog("due") == 0 && Backlog("claimed") == 0; },
       std::chrono::seconds(60)))

@@ -1,4 +1,5 @@
-// A Redis that comes back empty gives everybody a full quota. That is said where an operator looks.
+// A store that comes back without its data gives everybody a full quota. That is said where an
+// operator looks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,8 @@
 
 #include "e2e/stores/nodes.h"
 #include "support/http_client.h"
+#include "support/mariadb_server.h"
+#include "support/postgres_server.h"
 #include "support/redis_server.h"
 #include "support/wait.h"
 
@@ -16,20 +19,81 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(LostState, IsInTheLogTheMetricsAndTheStatus) {
+/// A node on a store, and what it says of it.
+class Watched {
+ public:
+  explicit Watched(const std::string& store)
+      : nodes_(1, store, "policies: []\n", {"--store-timeout", "2s", "--threads", "1"}) {}
+
+  std::string Get(const std::string& path) { return HttpClient(nodes_.ports()[0]).Get(path).body; }
+  int Check() { return HttpClient(nodes_.ports()[0]).Post("/v1/check", R"({"key":"k"})").status; }
+  std::string log() { return nodes_[0].process().error_output(); }
+
+  bool HasLost(int times) {
+    const std::string line = "\nweir_store_lost_state_total " + std::to_string(times) + "\n";
+    return Get("/metrics").find(line) != std::string::npos;
+  }
+  void ExpectNoLoss() {
+    EXPECT_TRUE(HasLost(0)) << Get("/metrics");
+    EXPECT_THAT(Get("/admin/status"), Not(HasSubstr("timesLostData")));
+  }
+  void ExpectLoss(int times) {
+    ASSERT_TRUE(WaitUntil([&] { return HasLost(times); })) << log();
+    EXPECT_THAT(Get("/admin/status"),
+                HasSubstr(R"("timesLostData":)" + std::to_string(times) + R"(,"lostDataAt":"20)"));
+    EXPECT_TRUE(WaitUntil([&] {
+      return log().find("the store has lost data") != std::string::npos;
+    })) << log();
+  }
+
+ private:
+  Nodes nodes_;
+};
+
+TEST(LostState, OfARedisIsInTheLogTheMetricsAndTheStatus) {
   RedisServer redis;
-  Nodes nodes(1, redis.url(), "policies: []\n", {"--store-timeout", "2s", "--threads", "1"});
-  HttpClient client(nodes.ports()[0]);
-  const auto metrics = [&] { return client.Get("/metrics").body; };
-  const auto status = [&] { return client.Get("/admin/status").body; };
-  EXPECT_THAT(metrics(), HasSubstr("\nweir_store_lost_state_total 0\n"));
-  EXPECT_THAT(status(), Not(HasSubstr("timesLostData")));
+  Watched node(redis.url());
+  node.ExpectNoLoss();
   ASSERT_TRUE(WaitUntil([&] { return redis.Command({"EXISTS", "weir:mark:0#"})[0] == '1'; }));
   redis.Command({"FLUSHALL"});
-  ASSERT_TRUE(WaitUntil(
-      [&] { return metrics().find("\nweir_store_lost_state_total 1\n") != std::string::npos; }));
-  EXPECT_THAT(status(), HasSubstr(R"("timesLostData":1,"lostDataAt":"20)"));
-  EXPECT_THAT(nodes[0].process().error_output(), HasSubstr("Redis has lost data"));
+  node.ExpectLoss(1);
+}
+
+/// Empties a database, sets its mark back as an older backup would have it, and makes it again.
+template <typename Server>
+void ExpectLossesAreNoticed(Server& server, const std::string& id, const std::string& all_again) {
+  Watched node(server.url());
+  EXPECT_EQ(node.Check(), 200);
+  const std::string mark = " WHERE " + id + " = '#weir-mark'";
+  const auto number = [&] { return server.Query("SELECT fresh_at FROM weir_limits" + mark); };
+  ASSERT_TRUE(WaitUntil([&] { return !number().empty(); }));
+  // It grows, which is not a loss, and is nobody's key.
+  const std::string first = number();
+  ASSERT_TRUE(WaitUntil([&] { return number() > first; }));
+  node.ExpectNoLoss();
+  EXPECT_THAT(node.Get("/admin/metrics"), Not(HasSubstr("mark")));
+  EXPECT_THAT(server.Query("SELECT name FROM weir_keys"), Not(HasSubstr("mark")));
+
+  server.Query("DELETE FROM weir_limits");
+  node.ExpectLoss(1);
+  server.Query("UPDATE weir_limits SET fresh_at = fresh_at - 1000" + mark);
+  node.ExpectLoss(2);
+  server.Query(all_again);
+  ASSERT_TRUE(WaitUntil([&] { return node.Check() == 200; }));
+  node.ExpectLoss(3);
+  EXPECT_EQ(node.log().find("cannot watch"), std::string::npos);
+}
+
+TEST(LostState, OfAPostgresIsNoticed) {
+  PostgresServer server;
+  ExpectLossesAreNoticed(server, "key", "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+}
+
+TEST(LostState, OfAMariadbIsNoticed) {
+  MariadbServer server;
+  ExpectLossesAreNoticed(server, "id",
+                         "DROP VIEW weir_keys; DROP TABLE weir_limits, weir_messages, weir_policy, "
+                         "weir_policy_match, weir_policy_state, weir_audit, weir_migrations");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/redis_server.h"
+#include "support/tcp_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
 #include "telemetry/log.h"
@@ -282,6 +283,32 @@ TEST(ServiceLimiter, AServiceThatIsNotThereIsAnErrorAndNotARefusal) {
   EXPECT_FALSE(limiter->health().ok());
   EXPECT_EQ(Limiter::Open({.mode = Mode::kService, .service = "ftp://x"}).error().code,
             Code::kInvalidArgument);
+}
+
+// As one that dies after it has made the refund.
+TEST(ServiceLimiter, ARefundWhoseAnswerIsLostIsNotSentAgain) {
+  std::atomic<int> refunds = 0;
+  const test::TcpServer service([&refunds](test::TcpConnection& connection) {
+    for (;;) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      const std::string body = connection.ReadThrough("}");
+      if (head.starts_with("POST /v1/refund")) {
+        ++refunds;
+        return;
+      }
+      connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"allowed\":true}");
+    }
+  });
+  Result<Limiter> limiter =
+      Limiter::Open({.mode = LimiterOptions::Mode::kService,
+                     .service = "http://127.0.0.1:" + std::to_string(service.port()),
+                     .timeout = 10s});
+  ASSERT_TRUE(limiter.ok());
+  ASSERT_TRUE(limiter->Check("u").ok());
+  ASSERT_TRUE(limiter->Check("u").ok());
+  EXPECT_EQ(service.accepted(), 1) << "checks share a connection";
+  EXPECT_EQ(limiter->Refund({.key = "u"}).error().code, Code::kUnavailable);
+  EXPECT_EQ(refunds, 1);
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ class Gateways {
 
  private:
   std::optional<postgres::PostgresGateway> postgres_;
-  std::unique_ptr<redis::RedisGateway> redis_;
+  std::shared_ptr<redis::RedisGateway> redis_;
   std::optional<notify::NotifyApi> api_;
   http::Router router_;
 };

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "notify/postgres/schema.h"
+#include "notify/postgres/sql.h"
 #include "support/postgres_server.h"
 #include "support/wait.h"
 
@@ -216,6 +216,16 @@ TEST_F(PostgresLedgerTest, DelayedEventsAreTakenOnceTheirTimeHasCome) {
   EXPECT_THAT(again.events, SizeIs(1));
   ASSERT_TRUE(ledger_->Forget(std::vector<std::string>{"a"}, again.lease).ok());
   EXPECT_THAT(ledger_->TakeDue(now + 9'000'000'000, 10)->events, IsEmpty());
+}
+
+TEST_F(PostgresLedgerTest, WhatAClockThatWasAheadDelayedIsTaken) {
+  const Micros now = NowMicros(clock_);
+  Delivery quiet = End("a", MessageState::kQueued);
+  quiet.not_before = now + kLongestDelay;
+  Delivery stray = End("b", MessageState::kQueued);
+  stray.not_before = now + 365 * kLongestDelay;
+  Report({quiet, stray});
+  EXPECT_THAT(ledger_->TakeDue(now, 10)->events, ElementsAre(stray.payload));
 }
 
 TEST_F(PostgresLedgerTest, WhatSendersHaveDoneAddsUpAlsoWhenTheyAreGone) {

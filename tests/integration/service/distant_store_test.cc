@@ -56,7 +56,6 @@ class SlowStore final : public store::Store {
           if (const auto store = memory.lock(); store && !error) store->Apply(batch, done);
         });
   }
-  bool immediate() const noexcept override { return false; }
 
  private:
   boost::asio::io_context& io_;

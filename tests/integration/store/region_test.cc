@@ -88,7 +88,6 @@ class Way {
     void Apply(std::span<Application> batch, Done done) override {
       store_.Apply(batch, std::move(done));
     }
-    bool immediate() const noexcept override { return false; }
 
    private:
     Store& store_;

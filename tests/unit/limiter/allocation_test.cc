@@ -35,7 +35,6 @@ class EmptyStore final : public store::Store {
     for (store::Application& application : batch) application.applied = true;
     done();
   }
-  bool immediate() const noexcept override { return true; }
 };
 
 /// Allocations in 1,000 rounds of single checks and of batches, after a few to get warm.

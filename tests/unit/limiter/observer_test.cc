@@ -47,7 +47,6 @@ class AbsentStore final : public store::Store {
     }
     done();
   }
-  bool immediate() const noexcept override { return true; }
 };
 
 std::optional<std::string> TextOf(const Span& span, std::string_view name) {

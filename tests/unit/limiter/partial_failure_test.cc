@@ -39,7 +39,6 @@ class PartlyAway final : public store::Store {
     }
     done();
   }
-  bool immediate() const noexcept override { return true; }
 
  private:
   store::memory::MemoryStore inner_;
@@ -189,6 +188,17 @@ TEST_F(PartialFailure, OfARequestsOwnQuotaTheBucketIsSampledWithoutAPolicy) {
   ASSERT_THAT(hot, SizeIs(1));
   EXPECT_EQ(hot[0].key, "default/%override3600|user:1");
   EXPECT_EQ(hot[0].policy, kNoPolicy);
+}
+
+TEST_F(PartialFailure, WhatIsBlockedIsRefusedWithoutTheStore) {
+  away_ = "real";
+  for (const std::string rule : {"allow", "local", "deny"}) {
+    Start("policies: [{name: real, match: {user: '*'}, blocked: true, on_store_error: " + rule +
+          ", quota: {fixed_window: {limit: 20, window: 1h}}}]");
+    Asked asked = Asked::For({{"user", "1"}});
+    EXPECT_FALSE(asked.On(*limiter_).decision.allowed()) << rule;
+    EXPECT_EQ(asked.check.decision.limit, 0) << rule;
+  }
 }
 
 TEST_F(PartialFailure, AReservationOfWhatWasNotChargedSettlesNothing) {

@@ -49,6 +49,26 @@ TEST(PolicyLimiter, ABareKeyWithoutPolicyHasTheDefault) {
   EXPECT_EQ(Asked::Key("user-124").On(*limiter).decision.remaining, 99);
 }
 
+// Of those who answer a request when another part of it is decided, too.
+TEST(PolicyLimiter, WhatDecidedChecksPointIntoLivesWhileItIsKept) {
+  World world(kTwo);
+  auto limiter = world.NewLimiter();
+  Asked first = Asked::For({{"user", "a-name-that-is-too-long-to-lie-in-a-string-itself"}});
+  std::shared_ptr<const void> kept;
+  limiter->Decide(std::span(&first.check, 1), [&] { kept = limiter->Keep(); });
+  const std::string key(first.check.verdicts.at(0).key);
+  world.Publish("policies: [{name: other, key: k, quota: {fixed_window: {limit: 1, window: 1s}}}]");
+  for (const char* name : {"b", "another-name-that-is-too-long-to-lie-in-a-string-itself"}) {
+    Asked::For({{"user", name}}).On(*limiter);
+    Asked::Key(name).On(*limiter);
+  }
+  EXPECT_EQ(first.check.policy, "per-user");
+  EXPECT_EQ(first.check.verdicts.at(0).key, key);
+  EXPECT_THAT(key, HasSubstr("a-name-that-is-too-long"));
+  EXPECT_EQ(first.check.verdicts.at(0).quota->limit(), 3);
+  EXPECT_EQ(limiter->Keep(), nullptr);  // outside of `done`
+}
+
 TEST(PolicyLimiter, ABareKeyThatAPolicyNamesHasItsQuota) {
   World world("policies: [{name: vip, key: boss, quota: {fixed_window: {limit: 2, window: 10s}}}]");
   auto limiter = world.NewLimiter();

@@ -32,7 +32,6 @@ class DistantStore final : public store::Store {
     }
     done();
   }
-  bool immediate() const noexcept override { return false; }
 
   struct Pending {
     std::span<store::Application> batch;

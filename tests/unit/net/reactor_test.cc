@@ -7,6 +7,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <functional>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -200,6 +202,35 @@ TEST(ReactorPool, ManyNewConnectionsDoNotKeepTheOthersWaiting) {
   for (const auto& client : clients) EXPECT_EQ(client->Ask("ping"), "ping");
   EXPECT_GT(door.before_turn(), 0);
   EXPECT_LE(door.before_turn(), 8);
+}
+
+class Deadline final : public TimerWheel::Entry {
+ public:
+  void OnDeadline() override { passed(); }
+  std::function<void()> passed;
+};
+
+TEST(ReactorPool, ManyDeadlinesAtOnceDoNotKeepTheOthersWaiting) {
+  constexpr std::size_t kMany = 1000;
+  std::vector<Deadline> deadlines(kMany);
+  ReactorPool pool({.reactors = 1, .max_connections = 10});
+  std::size_t passed = 0;
+  std::size_t passed_before_turn = 0;
+  std::promise<void> all;
+  asio::io_context& context = pool.reactor(0).context();
+  for (Deadline& deadline : deadlines) {
+    deadline.passed = [&] {
+      // What arrives with the first of them.
+      if (++passed == 1) asio::post(context, [&] { passed_before_turn = passed; });
+      if (passed == kMany) all.set_value();
+    };
+    pool.reactor(0).timers().Set(deadline, milliseconds(0));
+  }
+  pool.Start();
+  all.get_future().wait();
+  pool.Stop();
+  EXPECT_GT(passed_before_turn, 0U);
+  EXPECT_LT(passed_before_turn, 50U);
 }
 
 TEST(ReactorPool, DrainServesConnectionsThatWereNotYetAccepted) {

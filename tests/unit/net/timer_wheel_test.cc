@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <numeric>
 
 namespace weir::net {
 namespace {
@@ -99,13 +102,42 @@ TEST(TimerWheel, ADueEntryMayDestroyAnother) {
   EXPECT_EQ(destroyer.victim, nullptr);
 }
 
+TEST(TimerWheel, ManyThatAreDueTogetherAreDoneAFewAtATime) {
+  std::array<Probe, 10> probes;
+  TimerWheel wheel;
+  for (Probe& probe : probes) wheel.Set(probe, milliseconds(100));
+  const auto fired = [&probes] {
+    return std::accumulate(probes.begin(), probes.end(), 0,
+                           [](int sum, const Probe& probe) { return sum + probe.fired; });
+  };
+  wheel.Advance();
+  wheel.Advance();
+  EXPECT_TRUE(wheel.RunDue(4));
+  EXPECT_EQ(fired(), 4);
+  // Meanwhile one gets more time, one less, and another tick has its own that are due.
+  Probe* const first = std::find_if(probes.begin(), probes.end(),
+                                    [](const Probe& probe) { return probe.fired == 0; });
+  Probe late;
+  wheel.Set(*first, milliseconds(60'000));
+  wheel.Set(late, milliseconds(0));
+  wheel.Advance();
+  EXPECT_TRUE(wheel.RunDue(4));
+  EXPECT_EQ(fired(), 8);
+  EXPECT_FALSE(wheel.RunDue(4));
+  EXPECT_EQ(fired(), 9);
+  EXPECT_EQ(late.fired, 1);
+  TickTimes(wheel, 601);
+  EXPECT_EQ(fired(), 10);
+}
+
 TEST(TimerWheel, EntriesMayOutliveIt) {
   Probe one;
   Probe two;
   {
     TimerWheel wheel;
     wheel.Set(one, milliseconds(100));
-    wheel.Set(two, milliseconds(100));
+    wheel.Set(two, milliseconds(0));
+    wheel.Advance();  // one of them is due by now
   }
   TimerWheel next;
   next.Set(one, milliseconds(100));

@@ -61,6 +61,18 @@ TEST(Retry, DoesNotRepeatWhatCannotHelp) {
   EXPECT_EQ(provider.calls(), 1);
 }
 
+TEST(Retry, AsksAfterEachPauseWhetherAnotherHasDelivered) {
+  ScriptedProvider provider(std::vector<Code>(9, Code::kUnavailable));
+  const RetryPolicy often{
+      .attempts = 9, .first_pause = milliseconds(1), .longest_pause = milliseconds(1)};
+  int asked = 0;
+  const Tried tried =
+      DeliverWithRetries(provider, {}, often, {}, {}, [&](const Event&) { return ++asked == 2; });
+  EXPECT_TRUE(tried.settled);
+  EXPECT_EQ(tried.attempts, 2);
+  EXPECT_EQ(provider.calls(), 2);
+}
+
 TEST(Retry, AStopEndsThePause) {
   ScriptedProvider provider(std::vector<Code>(9, Code::kUnavailable));
   const RetryPolicy slow{

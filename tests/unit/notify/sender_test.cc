@@ -61,6 +61,7 @@ class RecordingProvider final : public Provider {
 class RecordingLog final : public DeliveryLog {
  public:
   Status Report(std::span<const Delivery> ends) override {
+    if (is_away) return Error{Code::kUnavailable, "away"};
     reported.insert(reported.end(), ends.begin(), ends.end());
     return {};
   }
@@ -71,7 +72,11 @@ class RecordingLog final : public DeliveryLog {
   }
   Result<std::unordered_set<std::string>> Settled(
       std::span<const std::string> /*event_ids*/) override {
-    return std::unordered_set<std::string>();
+    std::unordered_set<std::string> settled = elsewhere;
+    for (const Delivery& end : reported) {
+      if (end.state == MessageState::kSent) settled.insert(end.event.id);
+    }
+    return settled;
   }
   Result<Due> TakeDue(Micros /*now*/, std::size_t /*max*/) override { return Due(); }
   Status Forget(std::span<const std::string> /*event_ids*/, Micros /*lease*/) override {
@@ -79,6 +84,8 @@ class RecordingLog final : public DeliveryLog {
   }
 
   std::vector<Delivery> reported;
+  std::unordered_set<std::string> elsewhere;  // delivered by another sender
+  bool is_away = false;
 };
 
 class SenderTest : public testing::Test {
@@ -94,7 +101,7 @@ class SenderTest : public testing::Test {
                       dead_.insert(dead_.end(), letters.begin(), letters.end());
                       return {};
                     },
-                    stats_, SystemClock::Get(), log_, [this] { ++waits_; }},
+                    stats_, *clock_, log_, [this] { ++waits_; }},
         SenderOptions{.workers = workers,
                       .retry = {.attempts = 2,
                                 .first_pause = milliseconds(1),
@@ -117,6 +124,7 @@ class SenderTest : public testing::Test {
   milliseconds in_place_{0};
   std::atomic<int> waits_ = 0;
   DeliveryLog* log_ = nullptr;
+  const Clock* clock_ = &SystemClock::Get();
   std::stop_source stop_;
 };
 
@@ -252,6 +260,59 @@ TEST_F(SenderTest, AStopLeavesTheRestOfThePartitionForTheNextStart) {
               ElementsAre(std::pair(0, 1)));
   EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
   EXPECT_THAT(dead_, IsEmpty());
+}
+
+TEST_F(SenderTest, AStopWhileReportsCannotBeMadeDeliversNothingAgain) {
+  RecordingLog log;
+  log_ = &log;
+  log.is_away = true;
+  provider_.before = [this](const Event& event) {
+    if (event.id == "b") stop_.request_stop();
+  };
+  EXPECT_THAT(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b")}), IsEmpty());
+  EXPECT_THAT(log.reported, IsEmpty());
+
+  ids_.reset();
+  ids_ = *DeliveredIds::Open(dir_.path());
+  stop_ = std::stop_source();
+  log.is_away = false;
+  provider_.before = nullptr;
+  EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b"), Message(0, 2, "c")})),
+              ElementsAre(std::pair(0, 3)));
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a", "b", "c"));
+  // What was delivered then is no longer queued for whoever asks.
+  ASSERT_EQ(log.reported.size(), 3U);
+  for (const Delivery& end : log.reported) EXPECT_EQ(end.state, MessageState::kSent);
+}
+
+TEST_F(SenderTest, WhatAnotherSenderDeliveredDuringAPauseIsNotDeliveredAgain) {
+  RecordingLog log;
+  log_ = &log;
+  ManualClock clock(SystemClock::Get().Now());
+  clock_ = &clock;
+  provider_.before = [&](const Event& event) {
+    if (event.id != "a") return;
+    clock.Advance(std::chrono::minutes(1));  // paused, and its partition is another sender's
+    log.elsewhere = {"b"};
+  };
+  Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b"), Message(0, 2, "c")});
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a", "c"));
+  EXPECT_EQ(stats_.count(DeliveryStats::kDuplicate), 1);
+}
+
+TEST_F(SenderTest, AStopWhileDeadLettersCannotBeKeptDeliversNothingAgain) {
+  provider_.errors["b"] = Code::kInvalidArgument;
+  refusals_ = 1;
+  provider_.before = [this](const Event& event) {
+    if (event.id == "b") stop_.request_stop();
+  };
+  EXPECT_THAT(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b")}), IsEmpty());
+
+  stop_ = std::stop_source();
+  provider_.before = nullptr;
+  Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b")});
+  EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
+  EXPECT_EQ(dead_.size(), 1U);
 }
 
 TEST_F(SenderTest, WorkersKeepTheOrderOfEachUser) {

@@ -43,6 +43,14 @@ TEST(Tally, AClockThatWentBackStartsNoWindow) {
   EXPECT_FALSE(tally.Take());
 }
 
+// Started by a clock that was a year ahead, and has been set right since.
+TEST(Tally, AWindowThatNobodyWillSeeTheEndOfIsStartedAnew) {
+  constexpr Micros kYear = 365 * 24 * 60 * kMinute;
+  Tally tally({"u", 1, 10, 1, kYear}, kMinute);
+  EXPECT_TRUE(tally.Take());
+  EXPECT_EQ(tally.row().last_refresh_time, kMinute);
+}
+
 TEST(Places, AreTakenInBothWindowsOrInNone) {
   Tally user({"u", 3, 1, 0, 0}, 10);
   Tally channel({ChannelKey("u", "email"), 1, 2, 0, 0}, 10);

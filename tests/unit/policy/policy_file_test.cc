@@ -227,6 +227,12 @@ TEST(PolicyFile, SaysWhatIsWrongAndWhatIsExpected) {
       {"policies: [", "p.yaml:"},
       {"a: 1\n---\nb: 2", "more than one YAML document"},
       {"policies: &a [*a]", "refers to a node that contains it"},
+      {"policies:\n  - name: a\n    match: { ip: * }",
+       "p.yaml:3:19: not valid YAML: alias not found"},
+      {"policies:\n  - match: { ip: * }",
+       "put quotes around a value that starts with *, as in \"*\""},
+      {"policies:\n  - match:\n      ip: *\n", "put quotes around a value that starts with *"},
+      {"policies:\n  - match: { agent: *-bot }", "put quotes around a value that starts with *"},
   };
   for (const Case& one : cases) {
     const Parse parse(one.text);

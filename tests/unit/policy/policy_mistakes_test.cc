@@ -97,6 +97,7 @@ TEST(PolicyMistakes, FieldsOfAnotherType) {
       {Limited("match: {}, shadow: 'true'"), "shadow: expected true or false, got 'true'"},
       {Limited("match: {}, replaces: {a: b}"), "replaces: expected a string or a list of strings"},
       {Limited("match: {}, replaces: [[b]]"), "replaces: expected a string, got a list"},
+      {Limited("match: {}, replaces: [b, a]"), "replaces: a policy cannot replace itself"},
   });
 }
 

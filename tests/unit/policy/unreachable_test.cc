@@ -55,6 +55,16 @@ TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
               ElementsAre(HasSubstr("without the query")));
 }
 
+TEST(Unreachable, PoliciesThatReplaceEachOtherAreWarnedOf) {
+  const std::string a = "name: a, match: {user: '*'}, replaces: [b]";
+  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, replaces: [c, a]"}),
+              ElementsAre("p.yaml:2:5: policies 'a' and 'b' replace each other: neither limits a "
+                          "request to which both apply"));
+  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, replaces: [c]"}), IsEmpty());
+  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, shadow: true, replaces: [a]"}),
+              IsEmpty());
+}
+
 TEST(Unreachable, AllThatIsWrongWithAPolicyIsSaidAtOnce) {
   EXPECT_THAT(Warnings({"name: a, match: {ip: 10.0.0.0/8, route: v1/login}"}),
               ElementsAre(AllOf(HasSubstr("ip '10.0.0.0/8' is a network"),

@@ -38,8 +38,6 @@ int Count(std::string_view bytes, std::size_t size) {
       piece.remove_prefix(taken);
       if (scanner.failed()) return -1;
       if (piece.empty()) break;
-      EXPECT_TRUE(scanner.message_waits());
-      if (!scanner.message_waits()) return -2;
       ++messages;
       scanner.Admit();
     }
@@ -68,11 +66,10 @@ TEST(WebSocketScanner, LetsNothingOfAMessagePassBeforeItIsAdmitted) {
   WebSocketScanner scanner;
   const std::string frame = Frame(1, 5);
   EXPECT_EQ(scanner.Take(frame), 0U);
-  EXPECT_TRUE(scanner.message_waits());
   EXPECT_EQ(scanner.Take(frame), 0U);
   scanner.Admit();
   EXPECT_EQ(scanner.Take(frame + frame), frame.size());
-  EXPECT_TRUE(scanner.message_waits());
+  EXPECT_EQ(scanner.Take(frame), 0U);
 }
 
 TEST(WebSocketScanner, FailsOnALengthThatIsNone) {

@@ -54,8 +54,10 @@ class FakeConnection final : public net::Connection, public HttpSession::Transpo
   void OnDeadline() override {}
   void Resume() override { session.Advance(); }
   boost::intrusive_ptr<net::Connection> Self() override { return this; }
+  void Close() override { closed = true; }
 
   HttpSession session;
+  bool closed = false;
 };
 
 class HttpSessionTest : public ::testing::Test {
@@ -100,7 +102,8 @@ class HttpSessionTest : public ::testing::Test {
 
   std::string Output() {
     std::string output(session().Output());
-    EXPECT_TRUE(session().Sent(output.size()));
+    session().Sent(output.size());
+    EXPECT_FALSE(connection_->closed);
     return output;
   }
 
@@ -125,6 +128,37 @@ class HttpSessionTest : public ::testing::Test {
   boost::intrusive_ptr<FakeConnection> connection_;
   std::vector<http::Reply> replies_;
 };
+
+TEST_F(HttpSessionTest, ARequestForManyIsDecidedInTurns) {
+  options_.limits.body_bytes = 100'000;
+  std::string many = R"({"checks":[{"key":"a"})";
+  for (int i = 1; i < 1000; ++i) many += R"(,{"key":"a"})";
+  const std::string bytes = Check(many + "]}") + Check(R"({"key":"b","cost":3})");
+  for (const bool later : {false, true}) {
+    connection_ = new FakeConnection(*worker_);
+    limiter_.later = later;
+    limiter_.batches.clear();
+    EXPECT_EQ(Send(bytes), "");
+    for (std::size_t turns = 1; turns < 4; ++turns) {
+      EXPECT_TRUE(session().paused());
+      EXPECT_EQ(limiter_.batches, std::vector<std::size_t>(turns, 256));
+      EXPECT_EQ(Output(), "");
+      session().Advance();
+    }
+    EXPECT_EQ(session().waiting(), later);
+    const auto finish = [this] {
+      while (!limiter_.waiting.empty()) limiter_.Finish();
+      return Output();
+    };
+    std::string answers = finish();
+    session().Advance();
+    answers += finish();
+    EXPECT_EQ(Count(answers, "HTTP/1.1 200"), 2);
+    EXPECT_EQ(Count(answers, "\"remaining\":9"), 1000);
+    EXPECT_GT(answers.find("\"remaining\":7"), answers.rfind("\"remaining\":9"));
+    EXPECT_FALSE(session().paused() || session().waiting());
+  }
+}
 
 TEST_F(HttpSessionTest, AnswersACheck) {
   const std::string answer = Send(Check(R"({"key":"a","cost":3})"));
@@ -253,6 +287,21 @@ TEST_F(HttpSessionTest, RefusalsAre429OnlyWhenAskedFor) {
   EXPECT_NE(answer.find("query: only http_status is known"), std::string::npos) << answer;
 }
 
+TEST_F(HttpSessionTest, ABatchIs200OnlyIfAllOfItIsAllowedWhenAskedForStatuses) {
+  const auto status = [this](const std::string& checks) {
+    const std::string body = "{\"checks\":[" + checks + "]}";
+    return Send("POST /v1/check?http_status=1 HTTP/1.1\r\nContent-Length: " +
+                std::to_string(body.size()) + "\r\n\r\n" + body)
+        .substr(9, 3);
+  };
+  const std::string allowed = R"({"key":"a"})";
+  const std::string refused = R"({"key":"a","cost":11})";
+  const std::string undecided = R"({"key":"broken"})";
+  EXPECT_EQ(status(allowed), "200");
+  EXPECT_EQ(status(allowed + "," + undecided + "," + allowed), "503");
+  EXPECT_EQ(status(undecided + "," + refused), "429");
+}
+
 TEST_F(HttpSessionTest, UndecidedChecksAreErrors) {
   const std::string answer = Send(Check(R"({"key":"broken"})"));
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
@@ -285,11 +334,13 @@ TEST_F(HttpSessionTest, ClientsThatDoNotReadTheirAnswersTogetherHoldNoMoreThanTh
   constexpr std::string_view kLarge = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
   std::vector<boost::intrusive_ptr<FakeConnection>> stalled;
   const auto ask = [&](std::string_view bytes) {
-    HttpSession& session = stalled.emplace_back(new FakeConnection(*worker_))->session;
+    const auto& connection = stalled.emplace_back(new FakeConnection(*worker_));
+    HttpSession& session = connection->session;
     std::copy(bytes.begin(), bytes.end(), session.Space().begin());
     session.Received(bytes.size());
     session.Advance();
-    return session.Sent(100);  // the client takes no more of it
+    session.Sent(100);  // the client takes no more of it
+    return !connection->closed;
   };
   EXPECT_TRUE(ask(kLarge));
   // Another 100,000 bytes and their heads are more than 200,000.

@@ -71,6 +71,17 @@ TEST(ClaimAudit, AsksEveryTenSecondsAndNotWhileItIsWriting) {
   EXPECT_EQ(store.taken, 3);
 }
 
+TEST(ClaimAudit, GoesOnAfterTheClockWasSetBack) {
+  NotedStore store;
+  Log log;
+  ClaimAudit audit(store, log.Writer());
+  audit.OnSecond(3600 * kSecond);
+  EXPECT_EQ(store.taken, 1);
+  audit.OnSecond(10 * kSecond);
+  audit.OnSecond(21 * kSecond);
+  EXPECT_EQ(store.taken, 2);
+}
+
 TEST(ClaimAudit, AnAnswerAfterItIsClosedDoesNotReachTheStore) {
   NotedStore store;
   store.notes = {{60'000, "pay", "d1", 5}};

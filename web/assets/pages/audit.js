@@ -6,7 +6,7 @@ import { diff } from '../diff.js';
 import { newEnd } from '../end.js';
 import { name } from '../name.js';
 import { attempt, card, changeButton, confirm, empty, failure, pageHead, pager, table } from '../parts.js';
-import { moment, plainName, zone } from '../text.js';
+import { count, moment, plainName, zone } from '../text.js';
 
 const PER_PAGE = 50;
 /** Claims, sends and permits given back are operations: many, and nothing that somebody chose. */
@@ -27,6 +27,28 @@ function takenBack(entries) {
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 
+/** What an action was done to, if not to one thing alone: messages, buckets (of a policy, those are a number). */
+const partsOf = ({ action, after }) => (action === 'key.reset' ? after?.buckets?.map((b) => b.bucket) : after?.eventIds) ?? [];
+/** An action on several is called by its path; its parts say more. A tally of many callers has no target. */
+function which(entry) {
+  const target = targetName(entry);
+  const parts = partsOf(entry);
+  if (target.startsWith('/') && parts.length > 0) return parts.length === 1 ? name(parts[0], 60) : `${count(parts.length)} messages`;
+  return target === '' ? '–' : name(target, 60);
+}
+function versions({ before, after }) {
+  const was = before?.version;
+  const is = after?.version;
+  if (was === undefined && is === undefined) return null;
+  return h('div', { class: 'muted small' }, `version ${was === undefined ? is : is === undefined ? was : `${was} → ${is}`}`);
+}
+function changed(entry) {
+  const parts = partsOf(entry);
+  if (parts.length === 0) return [diff(entry.before, entry.after), versions(entry)];
+  const list = h('ul', null, parts.map((part) => h('li', null, name(part, 80))));
+  return parts.length <= 3 ? list : h('details', null, h('summary', null, `${count(parts.length)} of them`), list);
+}
+
 export function render(root, { signal }) {
   const list = h('div', null, empty('Loading…'));
   const view = select(VIEWS, VIEWS[0][0], { 'aria-label': 'Show', onchange: () => { befores = ['']; load(); } });
@@ -37,7 +59,7 @@ export function render(root, { signal }) {
     const end = await newEnd(entry.before);
     if (end === undefined) return;
     const question = entry.undoes ? `Make change ${entry.undoes} again?` : 'Undo this change?';
-    if (!await confirm(question, [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undo is recorded as a change, too.'], entry.undoes ? 'Redo' : 'Undo', { danger: false })) return;
+    if (!await confirm(question, [`“${plainName(targetName(entry))}” becomes what it was before ${moment(entry.at)}, at once.`, 'The undo is also recorded as a change.'], entry.undoes ? 'Redo' : 'Undo', { danger: false })) return;
     if (await attempt(() => post(path`/admin/audit/${String(entry.id)}/undo`, Object.keys(end).length > 0 ? end : undefined), 'Undone.')) {
       befores = [''];
       load();
@@ -53,11 +75,12 @@ export function render(root, { signal }) {
       const undoButton = (e) => changeButton('POST /admin/audit/{id}/undo', e.undoes ? 'Redo' : 'Undo', () => undo(e), { class: 'small', 'aria-label': `${e.undoes ? 'Redo what was undone by' : 'Undo'} ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` });
       if (entries.length === 0 && befores.length === 1) return show(list, empty('Nothing has been changed yet.'));
       show(list, entries.length === 0 ? empty('There is nothing earlier.') : table('Changes, newest first', [
+        { title: 'Change', num: true, cell: (e) => String(e.id) },
         { title: 'When', cell: (e) => moment(e.at) },
         { title: 'Who', cell: (e) => name(e.who || '–', 48) },
         { title: 'What', cell: (e) => [h('span', { class: 'nowrap' }, name(e.action, 40)), e.undoes && h('span', { class: 'muted small' }, ` of ${e.undoes}`)] },
-        { title: 'Which', head: true, cell: (e) => name(targetName(e), 60) },
-        { title: 'Changed', cell: (e) => diff(e.before, e.after) },
+        { title: 'Which', head: true, cell: which },
+        { title: 'Changed', cell: changed },
         { title: 'Actions', actions: true, cell: (e) => (fromFile(e) ? h('span', { class: 'muted small' }, 'edit the file') : back.has(e.id) ? h('span', { class: 'muted small' }, `undone by ${back.get(e.id)}`) : undoable(e) && undoButton(e)) },
       ], entries), pager({
         noun: 'changes', from: (befores.length - 1) * PER_PAGE, shown: entries.length,

@@ -20,7 +20,8 @@ const AT_ONCE = 1000;
 const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\b/g, (_, ms) => span(Number(ms)));
 
 function why(explained) {
-  const kind = explained.allowed ? 'good' : 'bad';
+  // Of what CL.THROTTLE decides, it is not known whether it would be allowed.
+  const kind = explained.throttle ? 'warn' : explained.allowed ? 'good' : 'bad';
   const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be limited.')];
   if (explained.note) lines.push(explained.note);
   if (explained.hint) lines.push(explained.hint);
@@ -90,7 +91,7 @@ export function render(root, { query, signal }) {
 
   function whichDomain(request, domains) {
     return h('section', { class: 'card', 'aria-labelledby': 'found' }, h('h2', { id: 'found', tabindex: '-1' }, 'Which domain?'),
-      h('p', null, 'Several have policies for this request.'),
+      h('p', null, 'Policies of several domains apply to this request.'),
       h('div', { class: 'buttons' }, domains.map((domain) => button(plainName(domain, 60), () => {
         input.value = `domain=${domain} ${input.value.trim()}`;
         lookAt({ ...request, domain }, input.value);
@@ -208,7 +209,7 @@ export function render(root, { query, signal }) {
   onlyLimited.addEventListener('change', again);
 
   root.append(
-    pageHead('Keys', 'Look up a key, or a request by its entries: why it is limited, and when that ends. Looking charges nothing.'),
+    pageHead('Keys', 'Enter a key, or a request by its entries, to see why it is limited and when that ends. This charges nothing.'),
     h('form', { class: 'toolbar', role: 'search', onsubmit: (event) => { event.preventDefault(); look(input.value); } },
       h('div', { class: 'grow' }, field('Key or request', input)), h('button', { class: 'primary', type: 'submit' }, 'Explain')),
     detail,

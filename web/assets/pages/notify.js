@@ -16,7 +16,7 @@ async function lookAt(eventId, signal) {
   let content;
   try {
     const one = await get(`/admin/notify/dead/${encodeURIComponent(eventId)}`, signal);
-    const facts = [['User', name(one.userId || '–', 256)], ['Channel', name(one.channel || '–', 32)], ['Recipient', name(one.recipient || '–', 320)], ['Why', name(one.error, 500)],
+    const facts = [['User', name(one.userId || '–', 256)], ['Channel', name(one.channel || '–', 32)], ['Recipient', name(one.recipient || '–', 320)], ['Error', name(one.error, 500)],
       [one.message === undefined ? 'Not a valid event' : 'Text', name(one.message ?? one.payload, TEXT)]];
     content = h('dl', { class: 'facts' }, facts.map(([title, value]) => h('div', null, h('dt', null, title), h('dd', null, value))));
   } catch (error) {
@@ -30,7 +30,7 @@ function deadLetters(signal) {
   const element = h('div', null, empty('Loading…'));
 
   async function act(verb, choice, question, danger) {
-    if (question && !await confirm(question, ['They are deleted, and their messages end as DROPPED.'], 'Drop', { danger })) return;
+    if (question && !await confirm(question, ['The dead letter is deleted, and the message ends as DROPPED.'], 'Drop', { danger })) return;
     let done = 0;
     const told = await attempt(async () => {
       const answer = await post(`/admin/notify/dead/${verb}`, choice);
@@ -56,10 +56,10 @@ function deadLetters(signal) {
         { title: 'Failed', cell: (letter) => moment(letter.failedAt) },
         { title: 'Why', cell: (letter) => name(letter.error, 80) },
         { title: 'Actions', actions: true, cell: (letter) => [
-          button('Look', () => lookAt(letter.eventId, signal), { class: 'small', 'aria-label': `Look at ${plainName(letter.eventId, 40)}` }),
+          button('View', () => lookAt(letter.eventId, signal), { class: 'small', 'aria-label': `View ${plainName(letter.eventId, 40)}` }),
           changeButton('POST /admin/notify/dead/replay', 'Replay', () => act('replay', { eventIds: [letter.eventId] }), { class: 'small', 'aria-label': `Replay ${plainName(letter.eventId, 40)}` }),
           changeButton('POST /admin/notify/dead/drop', 'Drop', () => act('drop', { eventIds: [letter.eventId] }, 'Drop this message?', true), { class: 'small', 'aria-label': `Drop ${plainName(letter.eventId, 40)}` })] },
-      ], letters), letters.length === LETTERS && h('p', { class: 'muted small' }, `The first ${LETTERS}; “weir notify dead list” has all.`));
+      ], letters), letters.length === LETTERS && h('p', { class: 'muted small' }, `Only the first ${LETTERS} are shown; “weir notify dead list” lists all.`));
   }
   return { element, load };
 }
@@ -80,7 +80,7 @@ function messages(signal) {
       if (!signal.aborted) show(answer, failure(error, 'The state of the message'));
       return;
     }
-    if (found.length === 0) return show(answer, empty('No messages of this user are known.'));
+    if (found.length === 0) return show(answer, empty('This user has no messages.'));
     show(answer, table('Messages, newest first', [
       { title: 'Message', head: true, cell: (one) => name(one.eventId, 40) },
       { title: 'User', cell: (one) => name(one.userId, 40) },

@@ -95,11 +95,11 @@ function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = []
     store?.up === false && message('bad',
       `The store is down${store.lastError ? ` (${plainName(store.lastError, 200)})` : ''}. Until it is back, on_store_error of each policy decides: deny refuses, allow admits, and local, the default, admits a share of the limit on this node.`),
     store?.lostDataAt && Date.now() - Date.parse(store.lostDataAt) < DAY && message('bad',
-      `The store lost data at ${moment(store.lostDataAt)} (restarted without persistence, emptied, or failed over to a replica that was behind). Limits may have started with a full quota then.`),
+      `The store lost data at ${moment(store.lostDataAt)} (restarted without persistence, emptied, restored from a backup, or failed over to a replica that was behind). Limits may have started with a full quota then.`),
     kept?.up === false && message('warn', kept.known ?
       'The policy database is down. The last known policies stay active; they cannot be changed until it is back.' :
       'The policy database is down, and this node has never read it: only policies from files are active.'),
-    setAside.length > 0 && message('', h('p', null, 'Stored but not active, because a file has a policy with the same name, or because the policy that they override is in no file: ',
+    setAside.length > 0 && message('', h('p', null, 'Stored but not active, because a file has a policy with the same name, or because no file has the policy that they override: ',
       setAside.slice(0, 10).flatMap((one, i) => [i > 0 && ', ', name(one, 60)]), setAside.length > 10 && ` and ${count(setAside.length - 10)} more`)),
     cannotApply.length > 0 && message('bad', h('p', null, 'This node cannot apply these policies; on_store_error of each decides: ',
       cannotApply.slice(0, 10).flatMap((one, i) => [i > 0 && ', ', name(one, 200)]), cannotApply.length > 10 && ` and ${count(cannotApply.length - 10)} more`)),
@@ -141,14 +141,14 @@ export function render(root, { signal }) {
     allowed.set(rate(now.allowed), 'a second');
     limited.set(rate(now.limited), 'a second', now.limited > 0);
     // A second without requests has no latency: the figures are then those of the last one that had some.
-    const idle = !(seconds.at(-1)?.p50us > 0) && now.p50 > 0 ? 'when last asked' : '';
+    const idle = !(seconds.at(-1)?.p50us > 0) && now.p50 > 0 ? 'at the last request' : '';
     p50.set(micros(now.p50), idle);
     p99.set(micros(now.p99), idle);
     const times = seconds.map((one) => one.t);
     rates.draw({ times, values: [seconds.map((one) => one.allowed), seconds.map((one) => one.limited)],
       describe: `Now ${rate(now.allowed)} allowed and ${rate(now.limited)} limited a second.` });
     latency.draw({ times, values: ['p50us', 'p99us'].map((field) => seconds.map((one) => (one[field] > 0 ? one[field] : NaN))),
-      describe: `${idle ? 'When last asked' : 'Now'} ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
+      describe: `${idle ? 'At the last request' : 'Now'} ${micros(now.p50)} at the median, ${micros(now.p99)} at the 99th percentile.` });
   });
   for (const kind of ['limited', 'hot', 'shadow']) {
     keepFresh(signal, 3000, async () => {

@@ -38,8 +38,8 @@ function quotaText(policy) {
 
 function matchText(policy) {
   const entries = Object.entries(policy.match ?? {});
-  if (policy.type === 'OVERRIDE') return 'a policy that no file has';
-  if (policy.source === 'default') return 'keys without a policy of their own';
+  if (policy.type === 'OVERRIDE') return 'a policy that is in no file';
+  if (policy.source === 'default') return 'keys without their own policy';
   if (entries.length === 0) return policy.readOnly || policy.match ? 'every request' : 'this key';
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
@@ -125,10 +125,10 @@ export function render(root, { query, signal }) {
   };
   async function enforce(policy) {
     const on = policy.shadow;
-    const title = on ? 'Enforce this policy?' : 'Put this policy in shadow?';
-    const text = on ? `“${plainName(policy.policyKey)}” begins to refuse requests at once.` : `“${plainName(policy.policyKey)}” keeps counting but refuses nobody.`;
+    const title = on ? 'Enforce this policy?' : 'Put this policy in shadow mode?';
+    const text = on ? `“${plainName(policy.policyKey)}” starts to refuse requests at once.` : `“${plainName(policy.policyKey)}” keeps counting but refuses no one.`;
     if (!await confirm(title, text, on ? 'Enforce' : 'Shadow', { danger: false })) return;
-    await attempt(() => put(pathOf(policy), bodyOf({ ...policy, shadow: !on })), on ? 'Enforced.' : 'In shadow.');
+    await attempt(() => put(pathOf(policy), bodyOf({ ...policy, shadow: !on })), on ? 'Enforced.' : 'Now in shadow mode.');
     load();
   }
   async function remove(policy) {

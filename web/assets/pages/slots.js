@@ -92,7 +92,7 @@ export function render(root, { signal }) {
     try {
       const all = (await get('/admin/rate-limit/backlog', signal)).configs;
       const now = all.find((b) => b.configName === config.configName);
-      if (!now) return show(box, empty('Nothing was executed yet.'));
+      if (!now) return show(box, empty('Nothing has been executed yet.'));
       const late = now.oldestDue ? toDate(now.now) - toDate(now.oldestDue) : 0;
       const boxes = ['Due', 'Late', 'Scheduled later', 'In this window', 'Claimed', 'Catching up takes', 'Dead letters'].map(figure);
       boxes[0].set(count(now.due) + (now.dueIsMore ? ' or more' : ''));

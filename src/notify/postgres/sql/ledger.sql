@@ -91,11 +91,13 @@ ON CONFLICT (event_id) DO UPDATE SET not_before = excluded.not_before
 -- name: find_settled
 SELECT event_id FROM notify_message WHERE event_id = ANY($1) AND state IN (2, 4)
 
--- $1 now, $2 the most, $3 the end of the lease.
+-- $1 now, $2 the most, $3 the end of the lease, $4 beyond it nothing can be delayed.
 -- name: take_due
-UPDATE notify_delayed SET not_before = $3 WHERE event_id IN (SELECT event_id
-FROM notify_delayed WHERE not_before <= $1 ORDER BY not_before, event_id LIMIT $2
-FOR UPDATE SKIP LOCKED) RETURNING event
+UPDATE notify_delayed SET not_before = $3 WHERE event_id IN (
+SELECT event_id FROM (SELECT event_id FROM notify_delayed WHERE not_before <= $1
+ORDER BY not_before, event_id LIMIT $2 FOR UPDATE SKIP LOCKED) due UNION ALL
+SELECT event_id FROM (SELECT event_id FROM notify_delayed WHERE not_before > $4
+ORDER BY not_before, event_id LIMIT $2 FOR UPDATE SKIP LOCKED) stray) RETURNING event
 
 -- $1 ids, $2 the end of the lease.
 -- name: forget_delayed

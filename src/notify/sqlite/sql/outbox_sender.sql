@@ -20,8 +20,13 @@ SELECT id, event FROM notify_outbox ORDER BY id LIMIT ?1
 -- name: delete_event
 DELETE FROM notify_outbox WHERE id = ?1
 
+-- ?2: beyond it nothing can be delayed.
 -- name: has_due
-SELECT 1 FROM notify_delayed WHERE not_before <= ?1 LIMIT 1
+SELECT EXISTS (SELECT 1 FROM notify_delayed WHERE not_before <= ?1)
+OR EXISTS (SELECT 1 FROM notify_delayed WHERE not_before > ?2)
+
+-- name: bring_near
+UPDATE notify_delayed SET not_before = ?1 WHERE not_before > ?2
 
 -- name: release_due
 INSERT INTO notify_outbox(event) SELECT event FROM notify_delayed

@@ -1,6 +1,4 @@
--- weir_slots_finish: see the enum Finished. p_over is how long ago each execution was over, as a number not above 0,
--- or, for tests, a time. exec_window is NULL after the lease has ended and was
--- noticed: that claim has been counted as finished then.
+-- What windows have granted; weir_slots_finish is in ending.sql.
 
 -- How many grants of a window are used up: its own, what ended in it of earlier windows, and what
 -- was claimed for earlier windows and has not ended. Of another window size counts all that
@@ -68,56 +66,6 @@ BEGIN
     array_fill(0::bigint, ARRAY[cardinality(sizes)])
       || (SELECT array_agg(CASE WHEN u.s = c.window_ms AND u.w = u.t - u.t % c.window_ms THEN 0
                                 ELSE 1 END) FROM unnest(sizes, windows, ends) u(s, w, t)));
-END $f$;
-
-CREATE FUNCTION weir_slots_finish(p_event text[], p_attempt int[], p_failed bigint[],
-                                  p_error text[], p_over bigint[], p_now bigint)
-RETURNS TABLE(r_ord bigint, r_outcome int)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off AS $f$
-DECLARE
-  t bigint := weir_slots_now(p_now);
-  ended bigint[];
-  ids int[]; sizes bigint[]; windows bigint[]; others bigint[]; counts bigint[];
-BEGIN
-  WITH upd AS (
-    UPDATE rate_limit_event_slot e
-    SET state = CASE WHEN u.failed <> 0 THEN 3 ELSE 2 END, lease_until = NULL,
-        error = CASE WHEN u.failed <> 0 THEN u.error END,
-        finished_at = greatest(e.claimed_at, CASE WHEN u.over > 0 THEN u.over ELSE t + u.over END)
-    FROM (SELECT * FROM unnest(p_event, p_attempt, p_failed, p_error, p_over)
-            WITH ORDINALITY x(e, a, failed, error, over, o) ORDER BY x.e) u
-    WHERE e.event_id = u.e AND e.attempts = u.a AND u.a > 0 AND e.state IN (0, 1)
-      AND e.claimed_at IS NOT NULL
-    RETURNING u.o, e.config_id, e.exec_ms, e.exec_window,
-              e.finished_at - e.finished_at % e.exec_ms AS other),
-  counted AS (
-    SELECT d.config_id, d.exec_ms, d.exec_window, d.other, count(*) AS n FROM upd d
-    WHERE d.exec_window IS NOT NULL GROUP BY 1, 2, 3, 4)
-  SELECT (SELECT array_agg(d.o) FROM upd d), array_agg(g.config_id), array_agg(g.exec_ms),
-         array_agg(g.exec_window), array_agg(g.other), array_agg(g.n)
-  INTO ended, ids, sizes, windows, others, counts FROM counted g;
-  IF ids IS NOT NULL THEN
-    PERFORM weir_slot_count(
-      ids || ids, sizes || sizes, windows || others,
-      array_fill(0::bigint, ARRAY[cardinality(ids) * 2]),
-      counts || array_fill(0::bigint, ARRAY[cardinality(ids)]),
-      array_fill(0::bigint, ARRAY[cardinality(ids)])
-        || (SELECT array_agg(CASE WHEN u.o > u.w THEN u.n ELSE 0 END)
-            FROM unnest(windows, others, counts) u(w, o, n)));
-  END IF;
-  IF cardinality(ended) = cardinality(p_event) THEN
-    RETURN QUERY SELECT o, 0 FROM unnest(ended) o;
-    RETURN;
-  END IF;
-  RETURN QUERY
-  SELECT u.o, CASE WHEN u.o = ANY (ended) THEN 0 WHEN s.event_id IS NULL THEN 3
-                   WHEN s.attempts = u.a AND s.state = CASE WHEN u.failed <> 0 THEN 3 ELSE 2 END THEN 1
-                   ELSE 2 END
-  FROM unnest(p_event, p_attempt, p_failed) WITH ORDINALITY u(e, a, failed, o)
-  LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_slot e WHERE e.event_id = u.e OFFSET 0) s
-    ON true;
 END $f$;
 
 CREATE FUNCTION weir_slots_backlogs(p_now bigint)

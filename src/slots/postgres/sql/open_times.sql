@@ -1,4 +1,4 @@
--- Claiming under calendars too. weir_slots_assign is in comparing.sql.
+-- Claiming under calendars too. weir_slots_assign is in answering.sql, weir_slot_end_claim in ending.sql.
 --
 -- p_version is the version of the config that p_earliest, p_from and p_until were worked out with; 0 is right for
 -- one without a calendar that keeps the past. Otherwise nothing is done and WS009 is raised: read the config and ask again.
@@ -6,20 +6,6 @@
 DROP FUNCTION IF EXISTS weir_slots_assign(text, text[], bigint[], bigint[], text[], bigint[], text[], int);
 DROP FUNCTION IF EXISTS weir_slot_move(text, text, bigint, bigint, bigint, int, int[], int, text, text);
 DROP FUNCTION IF EXISTS weir_slots_retry(text, int, text, bigint, bigint, int, bigint, bigint);
-
--- Counts that a claim ended; s is the event as it was claimed, and locked. Without a window its lease has ended, and that
--- was counted.
-CREATE FUNCTION weir_slot_end_claim(s rate_limit_event_slot, p_over bigint, p_now bigint)
-RETURNS void LANGUAGE plpgsql AS $f$
-DECLARE
-  over bigint := greatest(s.claimed_at, CASE WHEN p_over > 0 THEN p_over ELSE p_now + p_over END);
-BEGIN
-  IF s.exec_window IS NULL THEN RETURN; END IF;
-  over := over - over % s.exec_ms;
-  PERFORM weir_slot_count(ARRAY[s.config_id, s.config_id], ARRAY[s.exec_ms, s.exec_ms],
-                          ARRAY[s.exec_window, over], ARRAY[0, 0]::bigint[], ARRAY[1, 0]::bigint[],
-                          ARRAY[0, (over > s.exec_window)::int]::bigint[]);
-END $f$;
 
 -- Nothing is executed while the calendar is closed, nor claimed ahead beyond the cut-off. The clock is read after
 -- the lock, so that a claim that waited for it does not take a window that has passed.

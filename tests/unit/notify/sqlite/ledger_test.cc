@@ -10,7 +10,7 @@
 
 #include "notify/sqlite/gateway.h"
 #include "notify/sqlite/outbox_sender.h"
-#include "notify/sqlite/schema.h"
+#include "notify/sqlite/sql.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
 
@@ -255,6 +255,17 @@ TEST_F(EmbeddedLedger, QuietHoursDelayAndNeverDrop) {
   EXPECT_THAT(provider_.delivered(), ElementsAre("shh"));
   EXPECT_EQ(Find(id).not_before, 0);
   EXPECT_TRUE(WaitUntil([&] { return gateway_->outbox() == 0; }));
+}
+
+TEST_F(EmbeddedLedger, WhatAClockThatWasAheadDelayedDoesNotWaitForThatTime) {
+  const Nanos right = clock_.Now();
+  Wish({.user_id = "u", .quiet = QuietHours{0, 6 * 60, "UTC"}});
+  clock_.Advance(std::chrono::hours(24 * 365));
+  const std::string id = Send("shh");
+  StartSender();
+  ASSERT_TRUE(WaitUntil([&] { return Find(id).not_before > 0; }));
+  clock_.Set(right + std::chrono::nanoseconds(std::chrono::hours(9)).count());
+  ASSERT_TRUE(WaitForState(id, MessageState::kSent));
 }
 
 TEST_F(EmbeddedLedger, WhoHasOptedOutOfAChannelGetsTheOthers) {

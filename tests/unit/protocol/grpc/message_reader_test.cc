@@ -46,6 +46,26 @@ TEST(MessageReader, RefusesALengthOverTheLimitBeforeBufferingAnything) {
   EXPECT_EQ(reader.buffered(), 0U);
 }
 
+TEST(MessageReader, PassesOverWhatIsTooLargeHoweverTheBytesAreCut) {
+  const std::string bytes = Framed("first") + Framed(std::string(300, 'x')) +
+                            Framed(std::string(200, 'y')) + Framed("last");
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    MessageReader reader;
+    std::vector<std::string> messages;
+    for (std::size_t at = 0; at < bytes.size(); at += piece) {
+      std::string_view rest = std::string_view(bytes).substr(at, piece);
+      for (Step step = Step::kMessage; step != Step::kNeedMore;) {
+        step = reader.Next(rest, 100);
+        if (step == Step::kMessage) messages.emplace_back(reader.message());
+        if (step == Step::kTooLarge) reader.SkipLarge(rest);
+        EXPECT_LE(reader.buffered(), 100U);
+      }
+    }
+    EXPECT_FALSE(reader.midway()) << piece;
+    EXPECT_EQ(messages, (std::vector<std::string>{"first", "last"})) << piece;
+  }
+}
+
 TEST(MessageReader, RefusesALengthOverTheLimitWhenThePrefixComesInPieces) {
   MessageReader reader;
   std::string_view start("\0\xFF", 2);

@@ -243,12 +243,34 @@ TEST_F(RlqsTest, ABucketThatCannotBeAssignedLeavesTheOthersTheirAssignments) {
     if (i > 0) Send(id, report);
     EXPECT_EQ(client_->answer(id).status(), "") << client_->answer(id).message();
     const auto responses = Responses(id);
-    ASSERT_EQ(responses.size(), i + 1);
     ASSERT_EQ(responses.back().bucket_action_size(), 1);
     EXPECT_EQ(responses.back().bucket_action(0).bucket_id().bucket().at("user"), good);
     EXPECT_EQ(assignments_.totals().turned_away.load(), i + 1);
   }
   EXPECT_EQ(streams_->buckets(), bad.size());
+}
+
+// Envoy reports all buckets that it knows in one message. One that was turned away must go, or the
+// message grows until nobody reads it.
+TEST_F(RlqsTest, EnvoyForgetsABucketThatCannotBeAssigned) {
+  const std::string large(60'000, 'u');
+  const std::int32_t id = Open(Report("api", {{{"user", large}}, {{"user", "\xff"}}}));
+  const auto responses = Responses(id);
+  ASSERT_EQ(responses.size(), 1U);
+  ASSERT_EQ(responses[0].bucket_action_size(), 1) << "Envoy could not read the other one's id";
+  EXPECT_TRUE(responses[0].bucket_action(0).has_abandon_action());
+  EXPECT_EQ(responses[0].bucket_action(0).bucket_id().bucket().at("user"), large);
+}
+
+TEST_F(RlqsTest, AReportThatIsTooLargeIsPassedOverAndTheStreamGoesOn) {
+  const std::int32_t id = Open(Report("api", {{{"user", "anna"}}}));
+  Send(id, Report("api", {{{"user", std::string(600'000, 'u')}}, {{"user", "ben"}}}));
+  Send(id, Report("api", std::vector<BucketText>(60'000)));  // of too many parts
+  EXPECT_EQ(client_->answer(id).status(), "") << client_->answer(id).message();
+  EXPECT_EQ(assignments_.totals().turned_away.load(), 2U);
+  Send(id, Report("api", {{{"user", "ben"}}}));
+  EXPECT_EQ(Last(id).bucket_id().bucket().at("user"), "ben");
+  EXPECT_EQ(streams_->buckets(), 2U);
 }
 
 TEST_F(RlqsTest, TheDomainOfAStreamDoesNotChange) {
@@ -265,10 +287,12 @@ TEST_F(RlqsTest, BoundsStreamsAndBuckets) {
   services_ = Services();
   Serve({.max_streams = 2, .max_buckets_per_stream = 2, .max_buckets = 3});
   const std::int32_t one = Open(Report("api", {{{"a", "1"}}, {{"a", "2"}}, {{"a", "3"}}}));
-  EXPECT_EQ(Responses(one).at(0).bucket_action_size(), 2);
+  EXPECT_EQ(Responses(one).at(0).bucket_action(0).bucket_id().bucket().at("a"), "3");
+  EXPECT_TRUE(Responses(one).at(0).bucket_action(0).has_abandon_action());
+  EXPECT_EQ(Responses(one).at(1).bucket_action_size(), 2);
   EXPECT_EQ(asked(), 1U);
   const std::int32_t two = Open(Report("api", {{{"a", "1"}}, {{"a", "2"}}}));
-  EXPECT_EQ(Responses(two).at(0).bucket_action_size(), 1);
+  EXPECT_EQ(Responses(two).at(1).bucket_action_size(), 1);
   EXPECT_EQ(asked(), 2U);
   EXPECT_EQ(client_->answer(Open(Report("api", {{{"a", "1"}}}))).status(), "8");
   EXPECT_EQ(asked(), 3U);

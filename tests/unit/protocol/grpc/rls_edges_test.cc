@@ -21,6 +21,8 @@ namespace {
 using envoy::service::ratelimit::v3::RateLimitRequest;
 using envoy::service::ratelimit::v3::RateLimitResponse;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class RlsEdges : public SessionTest {
  protected:
@@ -63,6 +65,16 @@ class RlsEdges : public SessionTest {
 
   const Quota minute_ = *Quota::FixedWindow(10, seconds(60));
   const Quota bucket_ = *Quota::TokenBucket(10, 1, seconds(6));
+  /// Envoy would admit what fails; and what is refused unread is not decided either.
+  void ExpectRefusedUnread(const Answer& answer, const std::string& why) {
+    RateLimitResponse response;
+    ASSERT_EQ(answer.status(), "0") << answer.message();
+    ASSERT_TRUE(response.ParseFromString(answer.messages().at(0)));
+    EXPECT_EQ(response.overall_code(), RateLimitResponse::OVER_LIMIT);
+    EXPECT_THAT(response.raw_body(), HasSubstr(why));
+    EXPECT_THAT(limiter_->asked(), IsEmpty());
+  }
+
   std::unique_ptr<FakeLimiter> limiter_;
   std::unique_ptr<Decider> decider_;
 };
@@ -236,6 +248,80 @@ TEST_F(RlsEdges, WhatIsDecidedWithoutTheStoreSaysSo) {
   ASSERT_EQ(response.response_headers_to_add_size(), 1);
   EXPECT_EQ(response.response_headers_to_add(0).key(), "x-ratelimit-degraded");
   EXPECT_EQ(response.response_headers_to_add(0).value(), "local");
+}
+
+// Up to 60 KiB of headers reach Envoy by default, and a descriptor may have each of them.
+TEST_F(RlsEdges, AMessageThatIsTooLargeIsOverTheLimit) {
+  Serve([](limiter::Check&) {});
+  Restart({.max_message_bytes = 1000});
+  RateLimitRequest request = Request(1);
+  request.mutable_descriptors(0)->mutable_entries(0)->set_value(std::string(2000, 'v'));
+  ExpectRefusedUnread(Call(request), "at most 1000 bytes");
+}
+
+TEST_F(RlsEdges, AMessageOfTooManyPartsIsOverTheLimit) {
+  Serve([](limiter::Check&) {});
+  RateLimitRequest request = Request(1);
+  for (int i = 0; i < 60'000; ++i) request.add_descriptors();
+  ExpectRefusedUnread(Call(request), "at most 50000");
+}
+
+// Tracing passes `tracestate` on as the client sent it.
+TEST_F(RlsEdges, TooManyHeaderFieldsAreOverTheLimit) {
+  Serve([](limiter::Check&) {});
+  const std::string path(kShouldRateLimitPath);
+  const std::string state(20'000, 's');
+  ExpectRefusedUnread(CallAndWait(path, Framed(Request(1)), {{"tracestate", state}}),
+                      "header fields exceed");
+}
+
+TEST_F(RlsEdges, MoreMemoryThanAConnectionMayHoldIsOverTheLimit) {
+  Serve([](limiter::Check&) {});
+  Restart({.max_buffered_bytes = 1000});
+  RateLimitRequest request = Request(1);
+  request.mutable_descriptors(0)->mutable_entries(0)->set_value(std::string(2000, 'v'));
+  ExpectRefusedUnread(Call(request), "on this connection use too much memory");
+}
+
+TEST_F(RlsEdges, DescriptorsThatTakeMoreMemoryThanTheirMessageAreOverTheLimit) {
+  Serve([](limiter::Check&) {});
+  Restart({.max_buffered_bytes = 10'000});
+  ExpectRefusedUnread(Call(Request(100)), "on this connection use too much memory");
+}
+
+TEST_F(RlsEdges, MoreMemoryThanAllConnectionsMayHoldIsOverTheLimit) {
+  Serve([](limiter::Check&) {});
+  services_.SetMemory(1);
+  Restart({.fair_bytes = 500});  // less than an open call takes
+  ExpectRefusedUnread(Call(Request(1)), "of all connections use too much memory");
+  server_.reset();
+}
+
+TEST_F(RlsEdges, ARequestThatNoStoreCanDecideIsOverTheLimit) {
+  Serve([](limiter::Check& check) {
+    check.status = Error{Code::kInvalidArgument, "more than 256 policies apply to one check"};
+  });
+  const RateLimitResponse response = Ask(Request(1));
+  EXPECT_EQ(response.overall_code(), RateLimitResponse::OVER_LIMIT);
+  EXPECT_EQ(response.raw_body(), "more than 256 policies apply to one check");
+}
+
+TEST_F(RlsEdges, ARefundThatFailsHidesNoLimitThatIsOver) {
+  bool over = true;
+  Serve([&](limiter::Check& check) {
+    if (check.op == store::Op::kRefund) {
+      check.status = Error{Code::kUnavailable, "the store is down"};
+      return;
+    }
+    Decision decision = Left(0);
+    if (over) decision.verdict = Verdict::kLimited;
+    AddVerdict(check, 0, "p", &minute_, decision);
+  });
+  RateLimitRequest request = Request(2);
+  request.mutable_descriptors(1)->set_is_negative_hits(true);
+  EXPECT_EQ(Ask(request).overall_code(), RateLimitResponse::OVER_LIMIT);
+  over = false;
+  EXPECT_EQ(Call(request).status(), "14") << "nobody believes that it was made";
 }
 
 }  // namespace

@@ -83,6 +83,29 @@ TEST_F(WeirServiceEdges, WhoAsksIsAKeyOrDescriptors) {
   EXPECT_EQ(key_, "bob");
 }
 
+TEST_F(WeirServiceEdges, AMessageThatAsksForMuchIsDecidedInTurns) {
+  services_.OnBurstEnd([this] { (void)decider_.Begin(); });
+  v1::CheckBatchRequest much;
+  for (int i = 0; i < 40; ++i) {
+    v1::CheckRequest& check = *much.add_checks();
+    for (int k = 0; k < 256; ++k) check.add_descriptors();
+  }
+  const std::int32_t large = client_->Call("/weir.v1.Limiter/CheckBatch", Framed(much));
+  client_->Exchange(*server_);
+  EXPECT_THAT(ids_, SizeIs(2));
+  // Others are not kept waiting.
+  EXPECT_EQ(On("Check", ForKey("ada")).status(), "0");
+  EXPECT_THAT(ids_, SizeIs(3));
+  std::size_t before = ids_.size();
+  while (decider_.Turn()) {
+    EXPECT_EQ(ids_.size(), before + 2);
+    before = ids_.size();
+  }
+  client_->Exchange(*server_);
+  EXPECT_THAT(ids_, SizeIs(41));
+  EXPECT_EQ(client_->answer(large).status(), "0");
+}
+
 TEST_F(WeirServiceEdges, NeitherBothNorNoneNorTooMany) {
   v1::CheckRequest both = ForUser("42");
   both.set_key("ada");

@@ -100,7 +100,7 @@ TEST(Response, IsWrittenWithItsHead) {
   EXPECT_EQ(out,
             "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
             "Content-Type: application/json\r\nContent-Length: 2\r\nX-Request-Id: r\r\n"
-            "Connection: close\r\nAllow: GET\r\n\r\n{}");
+            "Connection: close\r\nAllow: GET\r\nCache-Control: no-store\r\n\r\n{}");
 }
 
 TEST(Response, OfHeadHasNoBodyButItsLength) {
@@ -109,8 +109,9 @@ TEST(Response, OfHeadHasNoBodyButItsLength) {
   response.body = "{}";
   std::string out;
   AppendResponse(out, response, {.head = true});
-  EXPECT_EQ(
-      out, "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_EQ(out,
+            "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+            "Cache-Control: no-store\r\n\r\n");
 }
 
 TEST(Field, NoByteOfItEndsItsLine) {
@@ -135,7 +136,7 @@ TEST(Response, NoHeaderOfAHandlerIsWrittenRaw) {
   EXPECT_EQ(out,
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Request-Id: i%0Aj\r\n"
             "traceparent: k%0Dl\r\nX-Next: a%0D%0ASet-Cookie: b%0D%0A%0D%0A\r\n"
-            "X%0D%0AY: 1\r\n\r\n");
+            "X%0D%0AY: 1\r\nCache-Control: no-store\r\n\r\n");
 }
 
 TEST(LimitHeaders, TellEachEnforcedPolicy) {

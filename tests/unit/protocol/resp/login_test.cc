@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/resp/batch.h"
 #include "protocol/resp/session.h"
 #include "telemetry/tracer.h"
 #include "unit/protocol/resp/bucket_limiter.h"
@@ -17,6 +18,8 @@
 namespace weir::resp {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -131,6 +134,38 @@ TEST_F(RespLogin, WhereNobodyLooksAtCertificatesOneChangesNothing) {
   Talk("PING\r\n");
   session_->LogInBySubject("boss");
   EXPECT_THAT(Talk("PING\r\n"), StartsWith("-NOAUTH "));
+}
+
+TEST_F(RespLogin, ResetIsForAdministrators) {
+  service_.administrator = [](std::string_view address,
+                              std::string_view word) -> std::optional<std::string> {
+    if (word != "admin" || address != "10.0.0.1") return std::nullopt;
+    return "the admin";
+  };
+  std::vector<std::string> resets;
+  service_.on_reset = [&](const std::string& who, std::string_view key) {
+    resets.push_back(who + " of " + std::string(key));
+  };
+  EXPECT_THAT(Talk("WEIR.RESET a\r\n"),
+              StartsWith("-NOPERM WEIR.RESET requires a key with the role operate"));
+  EXPECT_THAT(Talk("AUTH admi\r\nWEIR.RESET a\r\n"), HasSubstr("-NOPERM "));
+  EXPECT_THAT(resets, ElementsAre());
+  EXPECT_EQ(Talk("AUTH admin\r\nWEIR.RESET a\r\n"), "+OK\r\n+OK\r\n");
+  EXPECT_THAT(resets, ElementsAre()) << "nothing was charged";
+  EXPECT_THAT(Talk("WEIR.CHECK a\r\nWEIR.RESET a\r\nWEIR.RESET a\r\nPING\r\n"),
+              EndsWith("\r\n+OK\r\n+OK\r\n+PONG\r\n"));
+  EXPECT_THAT(resets, ElementsAre("the admin of a"));
+  Talk("WEIR.CHECK a\r\n");
+  limiter_.status = Error{Code::kUnavailable, "gone"};
+  EXPECT_EQ(Talk("WEIR.RESET a\r\n"), "-TRYAGAIN gone\r\n");
+  limiter_.status = {};
+  EXPECT_THAT(resets, ElementsAre("the admin of a")) << "it was not reset";
+  // A full batch takes a reset as its last command.
+  std::string many;
+  for (std::size_t i = 0; i + 1 < Batch::kMaxQuestions; ++i) many += "WEIR.PEEK a\r\n";
+  Talk(many + "WEIR.RESET a\r\n");
+  EXPECT_EQ(limiter_.batches.back(), Batch::kMaxQuestions + 1);
+  EXPECT_THAT(Talk("RESET\r\nWEIR.RESET a\r\n"), HasSubstr("-NOPERM "));
 }
 
 TEST_F(RespLogin, ErrorsHaveTheWordsThatClientsKnow) {

@@ -330,25 +330,6 @@ TEST_F(LockedRespSession, AStrangerCannotSendLongArguments) {
   EXPECT_EQ(Talk("*2\r\n$4\r\nAUTH\r\n$16385\r\n"), "-ERR Protocol error: invalid bulk length\r\n");
 }
 
-TEST_F(RespSession, ResetIsForAdministrators) {
-  service_.administrator = [](std::string_view address,
-                              std::string_view word) -> std::optional<std::string> {
-    if (word != "admin" || address != "10.0.0.1") return std::nullopt;
-    return "the admin";
-  };
-  std::vector<std::string> resets;
-  service_.on_reset = [&](const std::string& who, std::string_view key) {
-    resets.push_back(who + " of " + std::string(key));
-  };
-  EXPECT_THAT(Talk("WEIR.RESET a\r\n"),
-              StartsWith("-NOPERM WEIR.RESET requires a key with the role operate"));
-  EXPECT_THAT(Talk("AUTH admi\r\nWEIR.RESET a\r\n"), HasSubstr("-NOPERM "));
-  EXPECT_THAT(resets, ElementsAre());
-  EXPECT_EQ(Talk("AUTH admin\r\nWEIR.RESET a\r\n"), "+OK\r\n+OK\r\n");
-  EXPECT_THAT(resets, ElementsAre("the admin of a"));
-  EXPECT_THAT(Talk("RESET\r\nWEIR.RESET a\r\n"), HasSubstr("-NOPERM "));
-}
-
 TEST_F(LockedRespSession, APasswordOfTheDoorDoesNotMakeAnAdministrator) {
   service_.administrator = [](std::string_view, std::string_view word) {
     return word == "admin" ? std::optional<std::string>("the admin") : std::nullopt;

@@ -45,7 +45,6 @@ class DistantStore final : public Store {
     if (!holding) return memory_.Apply(batch, std::move(done));
     held.push_back({batch, std::move(done)});
   }
-  bool immediate() const noexcept override { return false; }
   // Keys that begin with a digit are that part's.
   std::uint32_t PartOf(const Application& application) const override {
     const char first = application.charges[0].key[0];

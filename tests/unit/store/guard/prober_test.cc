@@ -47,7 +47,6 @@ class HoldingStore final : public Store {
   void Apply(std::span<Application> batch, Done done) override {
     held_.emplace_back(batch, std::move(done));
   }
-  bool immediate() const noexcept override { return false; }
 
  private:
   Held& held_;

@@ -36,7 +36,6 @@ class CountingStore final : public Store {
     }
     done();
   }
-  bool immediate() const noexcept override { return true; }
 
  private:
   memory::MemoryStore inner_;

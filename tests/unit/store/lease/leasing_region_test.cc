@@ -222,7 +222,6 @@ TEST_F(RegionTest, ANodeSaysWhatItsRegionMayDo) {
       }
       done();
     }
-    bool immediate() const noexcept override { return true; }
 
    private:
     std::vector<RegionTerms>& seen_;

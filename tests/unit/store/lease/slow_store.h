@@ -53,7 +53,6 @@ class SlowStore final : public Store {
     for (Application& application : batch) application.status = Error{Code::kUnavailable, "shut"};
     done();
   }
-  bool immediate() const noexcept override { return false; }
 
  private:
   memory::MemoryStore inner_;

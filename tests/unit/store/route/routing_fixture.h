@@ -41,7 +41,6 @@ class Server final : public Store {
     if (!door_.slow || door_.shut) return Answer(batch, std::move(done));
     door_.kept.emplace_back([this, batch, done = std::move(done)] { Answer(batch, done); });
   }
-  bool immediate() const noexcept override { return !door_.slow; }
   std::string GroupOf(std::string_view key) const override {
     return door_.grouped ? std::string(key.substr(key.size() - 1)) : std::string();
   }

@@ -1,8 +1,0 @@
-#pragma once
-
-namespace weir::policy::postgres {
-
-/// sql/policies_1.sql: the tables of policies.
-extern const char* const kPolicies1;
-
-}  // namespace weir::policy::postgres
