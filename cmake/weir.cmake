@@ -146,10 +146,10 @@ function(weir_fill_dev_tests)
   endforeach()
 endfunction()
 
-# weir_precompiled(<name> DEPS … HEADERS …): headers that many files read, compiled once. GCC alone: a header that clang
+# weir_precompiled(<name> DEPS … HEADERS … [OPTIONS …]): headers that many files read, compiled once. GCC alone: a header that clang
 # precompiled holds time stamps, which ccache never finds again.
 function(weir_precompiled name)
-  cmake_parse_arguments(ARG "" "" "DEPS;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;HEADERS;OPTIONS" ${ARGN})
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
@@ -157,6 +157,7 @@ function(weir_precompiled name)
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cc)
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS})
+  target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
 endfunction()
 
 # weir_use_precompiled(<target> <name>): lets a target read them, if there are any.
@@ -194,7 +195,13 @@ function(weir_test path)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/${path}.cc ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  weir_use_precompiled(${name} weir_precompiled_tests)
+  # Those that drive other programs wait for them: to optimise them takes longer than they ever save.
+  if(ARG_LABEL MATCHES "^(e2e|fault)$")
+    target_compile_options(${name} PRIVATE -O0)
+    weir_use_precompiled(${name} weir_precompiled_drivers)
+  else()
+    weir_use_precompiled(${name} weir_precompiled_tests)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set(labels ${ARG_LABEL})
   if(ARG_SANITIZE OR ARG_SANITIZE_MEMORY)

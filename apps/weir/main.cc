@@ -69,8 +69,10 @@ int main(int argc, char** argv) {
   google::protobuf::SetLogHandler(weir::app::OnProtobufLog);
   // What a large request took goes back to the system. glibc would learn from the first one to keep
   // up to 64 MiB for each thread.
+  // NOLINTBEGIN(concurrency-mt-unsafe): there is one thread yet
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 2 << 20);
+  // NOLINTEND(concurrency-mt-unsafe)
   try {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     weir::app::HideSecrets(argc, argv);

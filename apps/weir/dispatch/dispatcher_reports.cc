@@ -72,7 +72,7 @@ void Dispatcher::TellStore(std::vector<Over> over, const std::stop_token& stop) 
       Log(Level::kInfo, "reporting deliveries to the store again");
     }
     if (told.ok() || refused || stop.stop_requested()) return Told(ends, told);
-    if (!report_trouble_) report_trouble_.emplace();
+    if (!report_trouble_) report_trouble_ = Trouble{};
     if (report_trouble_->IsNews(told.error().message, now)) {
       Log(Level::kWarn, "cannot report deliveries to the store; will retry",
           {{"reason", std::string_view(told.error().message)}});
