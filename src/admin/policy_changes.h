@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "admin/policy_store.h"
 #include "policy/catalog.h"
@@ -22,10 +21,12 @@ Result<policy::StoredPolicy> PolicyOf(const std::string& json);
 /// kInvalidArgument if a policy is to end at a moment that has passed; 0: it does not end.
 Status CheckEnd(Nanos end);
 
+class PolicyExpiry;
+
 /// Changes policies. `done` is called when it is on disk, in force and in the audit log.
 ///
 /// Thread-safe, but for EndExpired. Callbacks run on a thread of the store, or before the call
-/// returns. Everything given must outlive the last change.
+/// returns. Everything given must outlive the last change; the object itself need not.
 class PolicyChanges {
  public:
   /// What is in force now; nothing after a deletion.
@@ -47,37 +48,15 @@ class PolicyChanges {
   /// if it is of a kind that cannot be taken back.
   void Undo(std::int64_t id, End end, std::string who, Done done);
 
-  /// Ends the policies whose expiresAt has come. Cheap when there are none; call it every second,
-  /// on one thread. Of several nodes with the same store one will do it; while the store takes no
-  /// changes, each ends them for itself.
+  /// See PolicyExpiry.
   void EndExpired(Nanos now);
 
  private:
-  void Submit(policy::PolicyEdit edit, Done done);
-  void UndoInTurn(const policy::AuditEntry& entry, const std::vector<policy::AuditEntry>& entries,
-                  End end, const std::string& who, const Done& done);
-  /// What comes back when a policy ends.
-  struct Before {
-    std::int64_t version = 0;  ///< of the policy that ends
-    std::optional<policy::StoredPolicy> policy = {};
-  };
-  /// By the policies' keys: of those that end soon, so that they end without the database, too.
-  class Befores;
-
-  /// When to look at it again.
-  Nanos Look(const policy::StoredPolicy& policy, Nanos now, int& reads);
-  void LookAhead(const policy::StoredPolicy& policy);
-  void EndOne(const policy::StoredPolicy& expired);
-  void EndHere(const policy::StoredPolicy& expired, const Error& why);
-
   policy::PolicyStore& store_;
-  policy::Catalog& catalog_;
-
-  const std::shared_ptr<Befores> befores_;  // also of who still reads when this object goes
-
-  // For EndExpired's thread.
-  std::uint64_t seen_version_ = 0;
-  Nanos next_expiry_ = 0;  // 0: none
+  const std::shared_ptr<PolicyExpiry> expiry_;
 };
+
+/// Makes a change, with its line in the program's log.
+void Submit(policy::PolicyStore& store, policy::PolicyEdit edit, PolicyChanges::Done done);
 
 }  // namespace weir::admin

@@ -1,0 +1,61 @@
+#pragma once
+
+// Ends policies whose expiresAt has come, and puts what they replaced in force again.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "admin/policy_store.h"
+#include "policy/catalog.h"
+#include "weir/clock.h"
+#include "weir/result.h"
+
+namespace weir::admin {
+
+/// Of several nodes with the same store one will do it; while the store takes no changes, each ends
+/// them for itself.
+///
+/// EndExpired belongs to one thread. The store's callbacks keep the object, so that it may be let
+/// go at any time; the store and the catalog must outlive them.
+class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
+ public:
+  PolicyExpiry(policy::PolicyStore& store, policy::Catalog& catalog);
+
+  /// Cheap when there are none; call it every second.
+  void EndExpired(Nanos now);
+
+ private:
+  /// What comes back when a policy ends.
+  struct Before {
+    std::int64_t version = 0;  ///< of the policy that ends
+    std::optional<policy::StoredPolicy> policy = {};
+  };
+
+  std::optional<Before> Find(const policy::StoredPolicy& policy) const;
+  void Keep(const policy::StoredPolicy& policy, std::optional<policy::StoredPolicy> before);
+  void ForgetOthers(const std::set<std::string, std::less<>>& keys);
+
+  /// When to look at it again.
+  Nanos Look(const policy::StoredPolicy& policy, Nanos now, int& reads);
+  void LookAhead(const policy::StoredPolicy& policy);
+  void EndOne(const policy::StoredPolicy& expired);
+  void EndHere(const policy::StoredPolicy& expired, const Error& why);
+
+  policy::PolicyStore& store_;
+  policy::Catalog& catalog_;
+
+  // By the policies' keys: of those that end soon, so that they end without the database, too.
+  mutable std::mutex mutex_;
+  std::map<std::string, Before, std::less<>> known_;
+
+  // For EndExpired's thread.
+  std::uint64_t seen_version_ = 0;
+  Nanos next_expiry_ = 0;  // 0: none
+};
+
+}  // namespace weir::admin
