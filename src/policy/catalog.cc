@@ -153,8 +153,8 @@ weir::Status Catalog::CheckInFile(const ShadowOverride& over) const {
 
 void Catalog::BeforePublishing(std::function<void(const PolicySet&)> run) {
   const std::lock_guard lock(mutex_);
-  before_publishing_ = std::move(run);
-  before_publishing_(*live_.Current());
+  before_publishing_.push_back(std::move(run));
+  before_publishing_.back()(*live_.Current());
 }
 
 Catalog::Status Catalog::status() const {
@@ -199,7 +199,7 @@ weir::Status Catalog::PublishLocked() {
   for (const Policy& policy : (*compiled)->policies()) {
     if (!policy.unable.empty()) unable.push_back(policy.unable);
   }
-  if (before_publishing_) before_publishing_(**compiled);
+  for (const auto& run : before_publishing_) run(**compiled);
   live_.Publish(std::move(*compiled));
   status_.file_policies = files_.size();
   status_.stored_policies = stored_.size() + overrides_.size();

@@ -44,8 +44,8 @@ class Catalog {
   const LivePolicies& live() const noexcept { return live_; }
   PolicyIds& ids() noexcept { return ids_; }
 
-  /// Calls `run` with the set in force, and from now on with each that is about to be. It must not
-  /// call this object.
+  /// Calls `run` with the set in force, and from now on with each that is about to be, after those
+  /// that were given before. It must not call this object.
   void BeforePublishing(std::function<void(const PolicySet&)> run);
 
   /// Reads the files and puts them in force in place of those before. If one of them is wrong, or
@@ -94,7 +94,7 @@ class Catalog {
   TextMap<std::size_t> file_names_;  // domain + name → files_
   TextMap<std::size_t> file_keys_;
   Status status_;
-  std::function<void(const PolicySet&)> before_publishing_;
+  std::vector<std::function<void(const PolicySet&)>> before_publishing_;
 };
 
 }  // namespace weir::policy

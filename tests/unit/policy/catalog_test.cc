@@ -275,5 +275,13 @@ TEST_F(CatalogTest, WhoeverAsksSeesASetBeforeItIsInForce) {
   EXPECT_THAT(sizes, ElementsAre(0U, 1U));
 }
 
+TEST_F(CatalogTest, EachWhoAsksSeesEverySetInTheOrderOfAsking) {
+  std::string seen;
+  catalog_.BeforePublishing([&](const PolicySet&) { seen += 'a'; });
+  catalog_.BeforePublishing([&](const PolicySet&) { seen += 'b'; });
+  ASSERT_TRUE(catalog_.SetStored({Stored("a", 5)}, {}).ok());
+  EXPECT_EQ(seen, "abab");
+}
+
 }  // namespace
 }  // namespace weir::policy
