@@ -121,15 +121,23 @@ bool Courier::Wait(std::chrono::milliseconds pause) const {
   return true;
 }
 
+/// Whether it need not be delivered here: another has done it, or there was a stop, which may have
+/// left that open.
+bool Courier::IsOver(Parcel& parcel) const {
+  if (stop_.stop_requested()) return true;
+  if (options_.is_settled && options_.is_settled(parcel.event)) {
+    parcel.fate = Fate::kDuplicate;
+    return true;
+  }
+  return stop_.stop_requested();
+}
+
 void Courier::DeliverOne(Parcel& parcel) {
+  if (IsOver(parcel)) return;
+  // Not before: to ask may take long, and what was delivered meanwhile says nothing of now.
   const Steady::time_point began = Steady::now();
-  for (;;) {
-    // Asked again after each pause: it may have been a long one, and another may have delivered it.
-    if (options_.is_settled && options_.is_settled(parcel.event)) {
-      parcel.fate = Fate::kDuplicate;
-      return;
-    }
-    if (stop_.stop_requested()) return;
+  // Asked again after each pause: it may have been a long one, and another may have delivered it.
+  for (bool first = true; first || !IsOver(parcel); first = false) {
     if (!health_.MayTry(parcel.event.channel, Steady::now()) &&
         PutOff(parcel, "the provider is down")) {
       return;
@@ -203,8 +211,8 @@ void Courier::Deliver(std::span<Parcel* const> parcels) {
   for (const auto& [parcel, original] : repeated) {
     if (original->fate == Fate::kWaiting) continue;
     parcel->fate = Fate::kDuplicate;
-    parcel->unrecorded =
-        original->fate == Fate::kDelivered && original->event.id != parcel->event.id;
+    const bool delivered = original->fate == Fate::kDelivered || original->fate == Fate::kDuplicate;
+    parcel->unrecorded = delivered && original->event.id != parcel->event.id;
   }
 }
 

@@ -82,6 +82,7 @@ class Courier {
   void Deliver(std::span<Parcel* const> parcels);
 
  private:
+  bool IsOver(Parcel& parcel) const;
   void DeliverOne(Parcel& parcel);
   Tried Try(const Parcel& parcel);
   /// False if a stop was asked for.

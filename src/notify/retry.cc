@@ -54,6 +54,8 @@ Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPoli
       return {std::move(delivered), attempts};
     }
     if (is_settled && is_settled(event)) return {std::move(delivered), attempts, true};
+    // That may have waited for a database, and a stop has left it open.
+    if (stop.stop_requested()) return {std::move(delivered), attempts};
   }
 }
 

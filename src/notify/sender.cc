@@ -136,8 +136,8 @@ bool Sender::DropKnown(std::vector<Item>& items) {
   return true;
 }
 
-// Whoever was paused must not deliver what another sender has delivered since. If a stop leaves it
-// unknown, nothing is delivered any more anyway.
+// Whoever was paused must not deliver what another sender has delivered since. A stop leaves it
+// unknown: false, and the courier delivers nothing then.
 bool Sender::IsSettledSince(const Event& event) {
   if (parts_.log == nullptr) return false;
   const std::chrono::microseconds passed(NowMicros(parts_.clock) - asked_at_);

@@ -46,6 +46,11 @@ Result<Conf> ConsumerConf(const ConsumerOptions& options) {
   return conf;
 }
 
+struct DeleteMessage {
+  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
+};
+using Message = std::unique_ptr<rd_kafka_message_t, DeleteMessage>;
+
 std::string Text(const void* bytes, std::size_t size) {
   return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), size);
 }
@@ -57,21 +62,21 @@ void Consumer::DeleteClient::operator()(rd_kafka_s* client) const noexcept {
   rd_kafka_destroy(client);
 }
 
-void Consumer::DeleteQueue::operator()(rd_kafka_queue_s* queue) const noexcept {
-  rd_kafka_queue_destroy(queue);
-}
-
 Result<std::unique_ptr<Consumer>> Consumer::Open(const ConsumerOptions& options) {
   auto conf = ConsumerConf(options);
   if (!conf) return conf.error();
   std::array<char, 512> why{};
   std::unique_ptr<Consumer> consumer(new Consumer);
   consumer->topic_ = options.topic;
+  rd_kafka_conf_set_opaque(conf->get(), consumer.get());
+  rd_kafka_conf_set_rebalance_cb(
+      conf->get(),
+      [](rd_kafka_t* client, rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions,
+         void* opaque) { OnRebalance(client, what, partitions, opaque); });
   consumer->client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf->get(), why.data(), why.size()));
   if (!consumer->client_) return Error{Code::kInvalidArgument, std::string("Kafka: ") + why.data()};
   static_cast<void>(conf->release());  // the client's now
   rd_kafka_poll_set_consumer(consumer->client_.get());
-  consumer->queue_.reset(rd_kafka_queue_get_consumer(consumer->client_.get()));
 
   const Partitions topics(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_list_add(topics.get(), options.topic.c_str(), RD_KAFKA_PARTITION_UA);
@@ -83,18 +88,28 @@ Result<std::unique_ptr<Consumer>> Consumer::Open(const ConsumerOptions& options)
   return consumer;
 }
 
-Consumer::~Consumer() {
-  queue_.reset();
-  client_.reset();
+Consumer::~Consumer() = default;
+
+// Called by Poll and when the consumer closes. Until partitions are let go here, the group gives
+// them to nobody, so what Poll has given is handled and committed before another member reads on.
+void Consumer::OnRebalance(rd_kafka_s* client, int what,
+                           rd_kafka_topic_partition_list_s* partitions, void* consumer) {
+  const bool given = what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+  if (!given) static_cast<Consumer*>(consumer)->revoked_ = true;
+  rd_kafka_assign(client, given ? partitions : nullptr);
 }
 
 std::vector<Incoming> Consumer::Poll(std::size_t max, std::chrono::milliseconds wait) {
-  std::vector<rd_kafka_message_t*> messages(max);
-  const ssize_t count = rd_kafka_consume_batch_queue(queue_.get(), static_cast<int>(wait.count()),
-                                                     messages.data(), messages.size());
+  using std::chrono::steady_clock;
+  const auto end = steady_clock::now() + wait;
   std::vector<Incoming> incoming;
-  for (ssize_t i = 0; i < count; ++i) {
-    rd_kafka_message_t* message = messages[static_cast<std::size_t>(i)];
+  while (incoming.size() < max) {
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
+    revoked_ = false;
+    const Message message(rd_kafka_consumer_poll(
+        client_.get(), static_cast<int>(std::max(rest, std::chrono::milliseconds(0)).count())));
+    if (revoked_) incoming.clear();  // whoever has the partitions now is given them again
+    if (!message) break;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       incoming.push_back({.partition = message->partition,
                           .offset = message->offset,
@@ -103,9 +118,8 @@ std::vector<Incoming> Consumer::Poll(std::size_t max, std::chrono::milliseconds 
     } else {
       Log(Level::kWarn, "kafka consumer",
           {{"error", std::string_view(rd_kafka_err2name(message->err))},
-           {"reason", std::string_view(rd_kafka_message_errstr(message))}});
+           {"reason", std::string_view(rd_kafka_message_errstr(message.get()))}});
     }
-    rd_kafka_message_destroy(message);
   }
   return incoming;
 }

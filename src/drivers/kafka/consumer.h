@@ -12,7 +12,7 @@
 #include "weir/result.h"
 
 struct rd_kafka_s;
-struct rd_kafka_queue_s;
+struct rd_kafka_topic_partition_list_s;
 
 namespace weir::kafka {
 
@@ -40,7 +40,8 @@ struct Position {
 
 /// One member of a consumer group. Offsets are committed only by Commit, so a message that
 /// was not handled is delivered again. A group that has committed nothing starts with the
-/// oldest.
+/// oldest. Another member that joins gets none of its partitions before the next Poll, so what was
+/// polled before can be handled and committed first.
 ///
 /// Not thread-safe: one thread at a time.
 class Consumer {
@@ -53,7 +54,7 @@ class Consumer {
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
 
-  /// Up to `max` messages, in the order of each partition; none if none comes within `wait`. Broker
+  /// The messages that come within `wait`, `max` at most, in the order of each partition. Broker
   /// trouble is logged and waited for.
   std::vector<Incoming> Poll(std::size_t max, std::chrono::milliseconds wait);
 
@@ -69,15 +70,15 @@ class Consumer {
   struct DeleteClient {
     void operator()(rd_kafka_s* client) const noexcept;
   };
-  struct DeleteQueue {
-    void operator()(rd_kafka_queue_s* queue) const noexcept;
-  };
 
   Consumer() = default;
+  static void OnRebalance(rd_kafka_s* client, int what, rd_kafka_topic_partition_list_s* partitions,
+                          void* consumer);
 
   std::string topic_;
+  bool revoked_ = false;  // partitions, in the call of Poll that runs
+  // Closes before the rest goes: that calls OnRebalance.
   std::unique_ptr<rd_kafka_s, DeleteClient> client_;
-  std::unique_ptr<rd_kafka_queue_s, DeleteQueue> queue_;
 };
 
 }  // namespace weir::kafka

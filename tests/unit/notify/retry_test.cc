@@ -73,6 +73,20 @@ TEST(Retry, AsksAfterEachPauseWhetherAnotherHasDelivered) {
   EXPECT_EQ(provider.calls(), 2);
 }
 
+TEST(Retry, AStopWhileAskingDeliversNothingMore) {
+  ScriptedProvider provider(std::vector<Code>(9, Code::kUnavailable));
+  std::stop_source stop;
+  const auto unknown = [&](const Event&) {
+    stop.request_stop();
+    return false;
+  };
+  const Tried tried = DeliverWithRetries(provider, {}, kQuick, stop.get_token(), {}, unknown);
+  ASSERT_FALSE(tried.status);
+  EXPECT_TRUE(MayHelpToRetry(tried.status.error()));
+  EXPECT_FALSE(tried.settled);
+  EXPECT_EQ(provider.calls(), 1);
+}
+
 TEST(Retry, AStopEndsThePause) {
   ScriptedProvider provider(std::vector<Code>(9, Code::kUnavailable));
   const RetryPolicy slow{

@@ -120,6 +120,46 @@ TEST_F(KafkaDriver, WhatWasNotCommittedComesAgain) {
   EXPECT_EQ(rest[1].payload, "2");
 }
 
+// A member that joins while another has messages in hand waits until these are handled: nothing is
+// handled twice, and nothing is passed over.
+TEST_F(KafkaDriver, AMemberThatJoinsIsGivenNothingThatAnotherHasInHand) {
+  ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"joined", 2}}));
+  auto producer = MakeProducer();
+  const auto publish = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const std::string text = std::to_string(i);
+      ASSERT_TRUE(PublishAndWait(*producer, {.topic = "joined", .key = text, .payload = text}));
+    }
+  };
+  publish(0, 20);
+  std::multiset<std::string> handled;
+  const auto handle = [&](Consumer& consumer, const std::vector<Incoming>& messages) {
+    std::map<std::int32_t, std::int64_t> ends;
+    for (const Incoming& one : messages) {
+      handled.insert(one.payload);
+      ends[one.partition] = one.offset + 1;
+    }
+    std::vector<Position> positions;
+    for (const auto& [partition, offset] : ends) positions.push_back({partition, offset});
+    EXPECT_TRUE(consumer.Commit(positions));
+  };
+  auto first = MakeConsumer("joined");
+  const std::vector<Incoming> in_hand = Take(*first, 20);
+  auto second = MakeConsumer("joined");
+  EXPECT_TRUE(second->Poll(1, seconds(4)).empty()) << "another member has them";
+  handle(*first, in_hand);
+
+  publish(20, 40);
+  EXPECT_TRUE(test::WaitUntil([&] {
+    handle(*first, first->Poll(7, milliseconds(50)));
+    handle(*second, second->Poll(7, milliseconds(50)));
+    return handled.size() >= 40;
+  }));
+  const std::set<std::string> different(handled.begin(), handled.end());
+  EXPECT_EQ(handled.size(), 40U);
+  EXPECT_EQ(different.size(), 40U);
+}
+
 TEST_F(KafkaDriver, AFullQueueRefusesAtOnce) {
   std::atomic<int> refused = 0;  // outlives the producer, which tells the rest when it ends
   const auto producer =
