@@ -52,7 +52,7 @@ bool IsRefusal(const Error& error) noexcept {
 void TellStuck(const std::string& key, const Error& why) {
   if (why.code != Code::kInvalidArgument && why.code != Code::kAlreadyExists) return;
   telemetry::Log(telemetry::Level::kError,
-                 "an expired policy stays in force: the one before it cannot come back",
+                 "an expired policy stays in force: the previous version cannot be restored",
                  {{"policy", std::string_view(key)}, {"error", std::string_view(why.message)}});
 }
 
