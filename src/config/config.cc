@@ -229,7 +229,8 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   if (!http.off && !http.loopback() && config.admin.keys.empty() && !administrators &&
       !config.oidc.enabled() && !config.admin.keyless_allowed) {
     fail("admin.keys: required, because " + http.ToString() +
-         " (listen.http) can be reached from other machines and serves /admin");
+         " (listen.http) can be reached from other machines and serves /admin; give one with "
+         "--admin-key or WEIR_ADMIN_KEYS");
   }
   if (!config.access.subjects.empty() && config.tls.client_ca.empty()) {
     fail("access.subjects: requires tls.client_ca, to verify client certificates");

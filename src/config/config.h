@@ -115,7 +115,7 @@ struct Config {
     };
     std::vector<Subject> subjects = {};
     /// What may be done without a key although there are keys.
-    std::vector<access::Operation> open = {access::Operation::kCheck, access::Operation::kSlots};
+    std::vector<access::Operation> open = {access::Operation::kCheck};
   } access;
   struct Oidc {
     std::string issuer;

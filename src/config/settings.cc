@@ -92,7 +92,7 @@ const Setting kSettings[] = {
      [](Config& c, Texts t) { return SetAccessKeys(c.access.keys, t); }},
     {{"access.subjects", "", "Roles of client certificates by common name, each role+role:name", true},
      [](Config& c, Texts t) { return SetRolesOf(c.access.subjects, t); }},
-    {{"access.open", "--access-open", "Operations that need no key, or none (check, slots)", true},
+    {{"access.open", "--access-open", "Operations that need no key, or none (check)", true},
      [](Config& c, Texts t) { return SetOpen(c.access.open, t); }},
     {{"oidc.issuer", "", "The issuer whose bearer tokens are accepted; empty: none"},
      [](Config& c, Texts t) -> Status { c.oidc.issuer = t[0]; return {}; }},

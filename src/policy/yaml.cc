@@ -25,8 +25,18 @@ std::string LastError() { return std::error_code(errno, std::generic_category())
 Mark MarkOf(const YAML::Mark& mark) { return Mark{mark.line + 1, mark.column + 1}; }
 
 /// YAML takes an unquoted * for a reference to another part of the file. Here, nearly everyone who
-/// writes one means any value.
+/// writes one means any value. What its library says of wrong indentation names parts of YAML's
+/// grammar.
 std::string HintOf(std::string_view message) {
+  for (const std::string_view text :
+       {YAML::ErrorMsg::BLOCK_ENTRY, YAML::ErrorMsg::MAP_KEY, YAML::ErrorMsg::MAP_VALUE,
+        YAML::ErrorMsg::END_OF_MAP, YAML::ErrorMsg::END_OF_SEQ,
+        YAML::ErrorMsg::TAB_IN_INDENTATION}) {
+    if (message.starts_with(text)) {
+      return "; check the indentation here and in the lines before: use spaces, not tabs, and the "
+             "same number for all fields of an entry";
+    }
+  }
   const bool alias = message.find("alias") != std::string_view::npos ||
                      message.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
   return alias ? "; put quotes around a value that starts with *, as in \"*\"" : "";

@@ -33,7 +33,7 @@ BEFORE = {
 }
 # All that may be done without a key: the calls that clients make (docs/reference/access.md).
 WITHOUT_KEY = {
-    "POST /v1/check", "POST /v1/peek", "POST /v1/reserve", "POST /api/v1/slots", "POST /api/v1/slots/batch",
+    "POST /v1/check", "POST /v1/peek", "POST /v1/reserve",
 }
 # What tells of a change that should not have been made.
 STATE = ("/admin/policies", "/admin/audit", "/admin/metrics", "/admin/rate-limit/config",

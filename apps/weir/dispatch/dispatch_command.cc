@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "base/duration.h"
 #include "command.h"
 #include "dispatch/dispatcher.h"
 #include "metrics_door.h"
@@ -131,7 +132,10 @@ int Run(Settings& settings) {
   settings.options.ahead = millis(settings.ahead);
   settings.options.timeout = settings.webhook.timeout = millis(settings.timeout);
   if (settings.options.lease < 2 * settings.options.timeout) {
-    return Failed({Code::kInvalidArgument, "--lease must be at least twice --delivery-timeout"});
+    return Failed({Code::kInvalidArgument, "--lease must be at least twice --delivery-timeout: " +
+                                               FormatDuration(settings.options.lease) +
+                                               " is less than 2 x " +
+                                               FormatDuration(settings.options.timeout)});
   }
   if (settings.options.name.empty()) settings.options.name = DefaultName();
 
@@ -195,7 +199,9 @@ void Configure(Syntax word) {
       .AllowUnits()
       .Between(0.1, 300.0)
       .ShowDefault();
-  word.AddOption("--lease", settings->lease, "Seconds after its time until an event's claim ends")
+  word.AddOption(
+          "--lease", settings->lease,
+          "Seconds after its time until an event's claim ends: twice --delivery-timeout or more")
       .AllowUnits()
       .Between(0.5, 3600.0)
       .ShowDefault();

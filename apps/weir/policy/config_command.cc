@@ -107,7 +107,12 @@ int Check(const std::vector<std::string>& files, bool lenient) {
   }
   for (const std::string& file : files) {
     if (std::filesystem::is_directory(file) || IsPolicyFile(file)) {
-      policy_files.push_back(file);
+      std::vector<Problem> unreadable;  // told when all are read
+      if (policy::PolicyFiles({file}, unreadable).empty() && unreadable.empty()) {
+        problems.push_back({file, {}, "has no policy files (.yaml or .yml)"});
+      } else {
+        policy_files.push_back(file);
+      }
       continue;
     }
     const std::size_t before = problems.size();

@@ -94,7 +94,8 @@ Result<std::string> EndValue(const std::string& expires) {
     if (!duration.ok()) {
       return Error{Code::kInvalidArgument,
                    "--expires must be a time like 2030-01-31T12:00:00Z, a duration like 2h, or "
-                   "never"};
+                   "never, not " +
+                       Shown(expires)};
     }
     instant = SystemClock::Get().Now() + duration->count();
   } else if (*instant <= SystemClock::Get().Now()) {

@@ -11,6 +11,7 @@
 #include "base/ascii.h"
 #include "base/hex.h"
 #include "base/url.h"
+#include "console.h"
 #include "drivers/curl/handles.h"
 
 namespace weir::app {
@@ -128,8 +129,9 @@ Result<ServiceClient> ServiceClient::For(ServiceAccess access) {
   const Result<Url> parts = ParseUrl(url);
   const bool known = parts.ok() && (parts->scheme == "http" || parts->scheme == "https");
   if (!known || !parts->is_origin()) {
-    return Error{Code::kInvalidArgument,
-                 "--url must be like http://127.0.0.1:8080 or https://weir.example:8080"};
+    return Error{
+        Code::kInvalidArgument,
+        "--url must be like http://127.0.0.1:8080 or https://weir.example:8080, not " + Shown(url)};
   }
   if (access.key.find_first_of("\r\n") != std::string::npos) {
     return Error{Code::kInvalidArgument, "--key must be one line"};

@@ -69,6 +69,9 @@ struct ImportWords {
 };
 
 int RunImport(ImportWords& words) {
+  if (!std::ifstream(words.options.feed)) {
+    return Fail({Code::kNotFound, words.options.feed + ": cannot be read"});
+  }
   if (!words.at.empty()) {
     const Result<slots::Millis> at = ReadAt(words.at);
     if (!at.ok()) return Fail(at.error());

@@ -300,8 +300,9 @@ class Importer {
   void Tell(const Line& line) {
     if (++told_ > kShown) return;
     progress_.Interrupt();
-    std::cerr << "weir: event " << Shown(line.slot.event_id) << ": " << Shown(line.status, 300)
-              << '\n';
+    std::cerr << "weir: ";
+    if (!line.slot.event_id.empty()) std::cerr << "event " << Shown(line.slot.event_id) << ": ";
+    std::cerr << Shown(line.status, 300) << '\n';
   }
 
   void ShowProgress(bool last) {

@@ -48,6 +48,15 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
 }
 
+// A job that checks the wrong folder must not pass.
+TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
+  const test::TempDir folder;
+  const Outcome empty = Check(folder.path());
+  EXPECT_EQ(empty.code, 1);
+  EXPECT_THAT(empty.err, HasSubstr(folder.path() + ": has no policy files (.yaml or .yml)"));
+  EXPECT_THAT(empty.out, Not(HasSubstr("ok")));
+}
+
 TEST(ConfigCheck, ErrorsOfTheConfigurationDoNotHideThoseOfItsPolicies) {
   const test::TempDir folder;
   const std::string config =

@@ -72,7 +72,10 @@ TEST_F(Access, WhatTakesFromOthersNeedsAKeyWhereThereAreKeys) {
   EXPECT_EQ(Status(nullptr, "POST", "/v1/refund", R"({"key":"a","cost":80})"), 401);
   EXPECT_EQ(Status(nullptr, "POST", "/v1/release", R"({"key":"a","lease":1})"), 401);
   EXPECT_EQ(Status(nullptr, "GET", "/v1/auth?release=296230c00000000000000007"), 401);
-  EXPECT_EQ(Status(nullptr, "POST", "/api/v1/slots", kEvent), 200);
+  EXPECT_EQ(Status(nullptr, "POST", "/api/v1/slots", kEvent), 401) << "it is executed";
+  EXPECT_EQ(Status(nullptr, "POST", "/api/v1/slots/batch", "{}"), 401);
+  EXPECT_EQ(Status(kGate, "POST", "/api/v1/slots", kEvent), 403);
+  EXPECT_EQ(Status(kPayments, "POST", "/api/v1/slots", kEvent), 200);
   EXPECT_EQ(Status(nullptr, "GET", "/api/v1/slots/e1"), 401) << "it shows the payload";
   EXPECT_EQ(Status(nullptr, "GET", "/api/v1/slots/due?config=pay"), 401);
   EXPECT_EQ(Status(kPayments, "GET", "/api/v1/slots/e1"), 200);
@@ -142,7 +145,7 @@ TEST_F(Access, ASettingOpensOrClosesEach) {
 TEST_F(Access, WhatWasDoneIsInTheAuditLog) {
   ServeWithKeys();
   ASSERT_EQ(Status(kAdmin, "POST", "/admin/rate-limit/config", kSlotConfig), 201);
-  ASSERT_EQ(Status(nullptr, "POST", "/api/v1/slots", kEvent), 200);
+  ASSERT_EQ(Status(kPayments, "POST", "/api/v1/slots", kEvent), 200);
   ASSERT_EQ(Status(kPayments, "DELETE", "/api/v1/slots/e1"), 200);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(Status(kGate, "POST", "/v1/refund", kRefund), 200);
   HttpClient client = Client();

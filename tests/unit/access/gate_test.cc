@@ -45,14 +45,15 @@ TEST_F(GateTest, WithoutKeysNothingNeedsOne) {
   EXPECT_TRUE(gate.Admit({.address = "192.0.2.1"}, Operation::kSend).admitted());
 }
 
-TEST_F(GateTest, ChecksAndAssigningAreOpenUnlessToldOtherwise) {
-  for (const Operation open : {Operation::kPublic, Operation::kCheck, Operation::kSlots}) {
+TEST_F(GateTest, OnlyChecksAreOpenUnlessToldOtherwise) {
+  for (const Operation open : {Operation::kPublic, Operation::kCheck}) {
     EXPECT_EQ(Ask("", open), Verdict::kAdmitted);
     // What is open does not look at keys, so a client's own key is no wrong one.
     EXPECT_EQ(Ask("a key of the client's own", open), Verdict::kAdmitted);
   }
-  for (const Operation closed : {Operation::kGiveBack, Operation::kSlotsChange, Operation::kSend,
-                                 Operation::kRead, Operation::kOperate, Operation::kAdmin}) {
+  for (const Operation closed :
+       {Operation::kGiveBack, Operation::kSlots, Operation::kSlotsChange, Operation::kSend,
+        Operation::kRead, Operation::kOperate, Operation::kAdmin}) {
     EXPECT_EQ(Ask("", closed), Verdict::kKeyMissing);
     EXPECT_EQ(Ask("wrong", closed), Verdict::kKeyWrong);
     EXPECT_EQ(Ask(kAdmin, closed), Verdict::kAdmitted);
