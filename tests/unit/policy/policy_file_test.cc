@@ -229,6 +229,8 @@ TEST(PolicyFile, SaysWhatIsWrongAndWhatIsExpected) {
       {"policies: &a [*a]", "refers to a node that contains it"},
       {"policies:\n  - name: a\n    match: { ip: * }",
        "p.yaml:3:19: not valid YAML: alias not found"},
+      {"a:\n\tb: 1", "use spaces, not tabs"},
+      {"policies:\n  - name: a\n   - name: b", "check the indentation"},
       {"policies:\n  - match: { ip: * }",
        "put quotes around a value that starts with *, as in \"*\""},
       {"policies:\n  - match:\n      ip: *\n", "put quotes around a value that starts with *"},
