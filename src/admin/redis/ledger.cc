@@ -6,19 +6,22 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "admin/audit_query.h"
 #include "admin/policy_edit.h"
+#include "admin/redis/mark.h"
 #include "admin/redis/policy_store.h"
+#include "admin/redis/put_back.h"
 #include "admin/redis/records.h"
+#include "admin/redis/replies.h"
 #include "admin/redis/scripts.h"
 #include "admin/redis/session.h"
-#include "base/number.h"
+#include "admin/redis/trim.h"
 #include "base/utf8.h"
 #include "weir/clock.h"
 
@@ -36,37 +39,11 @@ constexpr std::size_t kMaxTargetBytes = 1000;  // longer ones are cut, as in the
 constexpr std::int64_t kPage = 500;
 /// How often a change begins again because of others. Each time another node's change was made.
 constexpr int kMaxAttempts = 100;
-/// How far the count goes on when policies are put back: beyond what any node has seen.
-constexpr std::int64_t kLeap = 1000;
-/// Looks of one Trim, so that it is short however many entries have to stay.
-constexpr int kMaxLooks = 20;
-
-Error NotUnderstood() {
-  return Error{Code::kInternal, "redis: unexpected response about policies"};
-}
 
 Error NotKnown(const Error& why) {
   return Error{
       Code::kDeadlineExceeded,
       "it is unknown whether the change was made; check before you repeat it: " + why.message};
-}
-
-std::int64_t NumberIn(const Reply& reply) {
-  if (reply.kind != Reply::Kind::kText) return reply.integer;
-  return ParseNumber<std::int64_t>(reply.text).value_or(reply.integer);
-}
-
-/// [id, record, …]
-Result<std::vector<AuditEntry>> EntriesIn(const Reply& list) {
-  std::vector<AuditEntry> entries;
-  entries.reserve(list.elements.size() / 2);
-  for (std::size_t i = 0; i + 1 < list.elements.size(); i += 2) {
-    Result<AuditEntry> entry =
-        ReadEntryRecord(NumberIn(list.elements[i]), list.elements[i + 1].text);
-    if (!entry.ok()) return entry.error();
-    entries.push_back(std::move(*entry));
-  }
-  return entries;
 }
 
 AuditEntry WithShortTarget(AuditEntry entry) {
@@ -77,9 +54,17 @@ AuditEntry WithShortTarget(AuditEntry entry) {
 /// What a change is decided on.
 struct Look {
   std::int64_t changes = 0;
+  std::string epoch = {};
+  bool has_known = false;  ///< what this node knows is in it
   std::int64_t last_policy = 0;
   std::string last_entry = {};  ///< the record of the key's latest change
   PolicyState state = {};
+};
+
+/// All policies, and the changes that they are the outcome of.
+struct Pages {
+  Mark mark = {};
+  PolicyMap policies = {};
 };
 
 /// Thread safety: as every Ledger.
@@ -96,75 +81,95 @@ class RedisLedger final : public shared::Ledger {
   Result<std::int64_t> AppendEntry(const AuditEntry& entry) override;
   Result<std::vector<AuditEntry>> ReadEntries(const AuditQuery& query) override;
   Result<AuditEntry> ReadEntry(std::int64_t id) override;
-  Result<std::size_t> Trim(std::size_t keep, Nanos since, std::size_t most) override;
-  bool forgets() const noexcept override { return true; }
-  Status Restore(const PolicyMap& policies, std::int64_t changes) override;
+  Result<std::size_t> Trim(std::size_t keep, Nanos since, std::size_t most) override {
+    return trimmer_.Trim(session_, keep, since, most);
+  }
+  std::string mark() const override { return known_.ToString(); }
+  void Recall(const std::string& mark) override {
+    known_ = Mark::Parse(mark);
+    knows_ = true;
+  }
+  bool lost() const noexcept override { return lost_; }
+  Status Restore(const PolicyMap& policies) override;
   void Abort() noexcept override { session_.Abort(); }
 
  private:
-  /// Entries that follow each other, oldest first, by their targets.
-  struct Stretch {
-    std::map<std::string, std::vector<std::int64_t>> old = {};
-    std::int64_t last = 0;
-    bool more = false;  ///< the entries behind it may be old as well
-  };
-
   Result<std::vector<AuditEntry>> List(std::string_view ids, std::int64_t before,
                                        std::size_t limit);
+  Result<Pages> ReadPages();
   Result<Look> LookAt(const std::string& key, const std::string& target);
   Result<std::int64_t> Write(const Look& look, const PolicyEdit& edit, const PolicyStep& step,
                              const AuditEntry& entry);
-  Result<Stretch> OldOnes(std::size_t keep, Nanos since, std::size_t most);
-  Result<std::size_t> Delete(const std::string& target, const std::vector<std::int64_t>& ids);
+  void NoteMade(const Look& look, const std::string& epoch, std::int64_t changes);
 
   Session session_;
-  std::int64_t known_ = 0;  // how many changes those were that were read last, or made here
-  std::int64_t seen_ = 0;   // the entry that Trim looked at last
+  Trimmer trimmer_;
+  Mark known_;          // what was read last, and made here
+  bool knows_ = false;  // there is something that could be lost
+  bool lost_ = false;
 };
 
 Result<std::int64_t> RedisLedger::ReadChanges() {
-  Result<Reply> reply = session_.Read(CountScript(), {kState}, {});
+  Result<Reply> reply =
+      session_.Read(CountScript(), {kState}, Command{known_.epoch}.Add(known_.changes));
   if (!reply.ok()) return reply.error();
-  if (!reply->is_array(2)) return NotUnderstood();
+  if (!reply->is_array(3)) return NotUnderstood();
   if (reply->elements[1].integer > kFormat) {
     return Error{Code::kFailedPrecondition,
                  "the policies in Redis were written by a newer version of weir"};
   }
+  lost_ = knows_ && reply->elements[2].integer == 0;
   return reply->elements[0].integer;
 }
 
 // The count is of before the first page. If there was a change meanwhile, what was read may be a
-// mixture, and the next look at the count sees that.
-Result<Snapshot> RedisLedger::ReadAll() {
-  Snapshot snapshot;
+// mixture, and the next look at the count sees that. If policies were lost meanwhile it is an
+// error: what is left of them must not pass for all that there were.
+Result<Pages> RedisLedger::ReadPages() {
+  Pages read;
   std::string cursor = "0";
   bool first = true;
   do {
     Result<Reply> reply =
         session_.Read(PageScript(), {kState, kPolicies}, Command{cursor}.Add(kPage));
     if (!reply.ok()) return reply.error();
-    if (!reply->is_array(3)) return NotUnderstood();
-    if (std::exchange(first, false)) snapshot.changes = reply->elements[0].integer;
+    if (!reply->is_array(4)) return NotUnderstood();
+    const Mark now{reply->elements[3].text, reply->elements[0].integer};
+    if (std::exchange(first, false)) read.mark = now;
+    const bool same = now.epoch == read.mark.epoch || read.mark.epoch.empty();
+    if (!same || now.changes < read.mark.changes) {
+      return Error{Code::kUnavailable, "redis: the server lost policies while they were read"};
+    }
     cursor = reply->elements[1].text;
     const std::vector<Reply>& page = reply->elements[2].elements;
     for (std::size_t i = 1; i < page.size(); i += 2) {
       Result<StoredPolicy> policy = ReadPolicyRecord(page[i].text);
       if (!policy.ok()) return policy.error();
       std::string key = policy->key;
-      snapshot.policies.insert_or_assign(std::move(key), std::move(*policy));
+      read.policies.insert_or_assign(std::move(key), std::move(*policy));
     }
   } while (cursor != "0");
-  known_ = snapshot.changes;
-  return snapshot;
+  return read;
+}
+
+Result<Snapshot> RedisLedger::ReadAll() {
+  Result<Pages> read = ReadPages();
+  if (!read.ok()) return read.error();
+  known_ = std::move(read->mark);
+  knows_ = knows_ || known_.changes > 0;
+  return Snapshot{known_.changes, std::move(read->policies)};
 }
 
 Result<Look> RedisLedger::LookAt(const std::string& key, const std::string& target) {
   Result<Reply> reply =
-      session_.Read(LookScript(), {kState, kPolicies, kEntries, TargetKey(target)}, Command{key});
+      session_.Read(LookScript(), {kState, kPolicies, kEntries, TargetKey(target)},
+                    Command{key}.Add(known_.epoch).Add(known_.changes));
   if (!reply.ok()) return reply.error();
-  if (!reply->is_array(6)) return NotUnderstood();
+  if (!reply->is_array(8)) return NotUnderstood();
   std::vector<Reply>& parts = reply->elements;
   Look look{.changes = parts[0].integer,
+            .epoch = std::move(parts[6].text),
+            .has_known = parts[7].integer == 1,
             .last_policy = parts[1].integer,
             .last_entry = std::move(parts[5].text)};
   look.state.policies = static_cast<std::size_t>(parts[3].integer);
@@ -184,15 +189,20 @@ Result<Look> RedisLedger::LookAt(const std::string& key, const std::string& targ
 /// Answers the number of the change, or -1 if others came between.
 Result<std::int64_t> RedisLedger::Write(const Look& look, const PolicyEdit& edit,
                                         const PolicyStep& step, const AuditEntry& entry) {
+  const std::string epoch = look.epoch.empty() ? NewEpoch() : look.epoch;
   const std::string record = EntryRecord(entry);
   Command arguments;
   arguments.Add(look.changes).Add(edit.key);
   arguments.Add(step.after ? PolicyRecord(*step.after) : std::string());
   arguments.Add(std::max(look.last_policy, step.after ? step.after->id : 0)).Add(record);
+  arguments.Add(look.epoch).Add(epoch);
   const Answer answer = session_.Call(
       MakeScript(), {kState, kPolicies, kEntries, kIds, kHistory, TargetKey(entry.target)},
       arguments);
-  if (answer.status.ok()) return answer.reply.integer;
+  if (answer.status.ok()) {
+    NoteMade(look, epoch, answer.reply.integer);
+    return answer.reply.integer;
+  }
   const Error& error = answer.status.error();
   if (!answer.sent || answer.reply.kind == Reply::Kind::kError) {
     return Error{error.code == Code::kDeadlineExceeded ? Code::kUnavailable : error.code,
@@ -200,16 +210,25 @@ Result<std::int64_t> RedisLedger::Write(const Look& look, const PolicyEdit& edit
   }
   // The answer was lost. Nobody else writes the same entry: if it is there, it was made.
   const Result<Look> now = LookAt(edit.key, entry.target);
-  if (now.ok() && now->last_entry == record) return look.changes + 1;
-  return NotKnown(error);
+  if (!now.ok() || now->last_entry != record) return NotKnown(error);
+  NoteMade(look, epoch, look.changes + 1);
+  return look.changes + 1;
+}
+
+/// A change that came straight after what this node knows is known as well. Of others it has not
+/// seen what came between.
+void RedisLedger::NoteMade(const Look& look, const std::string& epoch, std::int64_t changes) {
+  if (look.epoch != known_.epoch || changes != known_.changes + 1) return;
+  known_ = {epoch, changes};
+  knows_ = true;
 }
 
 Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Result<Look> look = LookAt(edit.key, std::string(kPolicyTarget) + edit.key);
     if (!look.ok()) return look.error();
-    // A change now would be the first of an empty store, and all nodes would take it for all of it.
-    if (look->changes < known_) {
+    // This node first puts back what it knows.
+    if (knows_ && !look->has_known) {
       return Error{Code::kUnavailable, "redis: the server has lost policies; try again"};
     }
     const Nanos at = SystemClock::Get().Now();
@@ -219,7 +238,7 @@ Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
     Result<std::int64_t> made =
         Write(*look, edit, *step, WithShortTarget(EntryOf(edit, *step, at)));
     if (!made.ok()) return made.error();
-    if (*made > 0) return Made{known_ = *made, std::move(*step)};
+    if (*made > 0) return Made{*made, std::move(*step)};
   }
   return Error{Code::kUnavailable, "too many policy changes at once; try again"};
 }
@@ -267,74 +286,11 @@ Result<AuditEntry> RedisLedger::ReadEntry(std::int64_t id) {
   return ReadEntryRecord(id, reply->text);
 }
 
-Result<RedisLedger::Stretch> RedisLedger::OldOnes(std::size_t keep, Nanos since, std::size_t most) {
-  Result<Reply> reply = session_.Read(OldestScript(), {kState, kIds, kEntries},
-                                      Command{}.Add(seen_).Add(static_cast<std::int64_t>(most)));
-  if (!reply.ok()) return reply.error();
-  if (!reply->is_array(2)) return NotUnderstood();
-  const Result<std::vector<AuditEntry>> entries = EntriesIn(reply->elements[1]);
-  if (!entries.ok()) return entries.error();
-  // Entries are numbered without gaps.
-  const std::int64_t oldest =
-      keep == 0 ? 0 : reply->elements[0].integer - static_cast<std::int64_t>(keep) + 1;
-  Stretch stretch;
-  for (const AuditEntry& entry : *entries) {
-    if (entry.at >= since && entry.id >= oldest) return stretch;
-    stretch.last = entry.id;
-    stretch.old[entry.target].push_back(entry.id);
-  }
-  stretch.more = entries->size() == most;
-  return stretch;
-}
-
-Result<std::size_t> RedisLedger::Delete(const std::string& target,
-                                        const std::vector<std::int64_t>& ids) {
-  const bool policy = target.starts_with(kPolicyTarget);
-  Command arguments{policy ? std::string_view(target).substr(kPolicyTarget.size())
-                           : std::string_view()};
-  arguments.Add(static_cast<std::int64_t>(kMaxVersions));
-  for (const std::int64_t id : ids) arguments.Add(id);
-  const Answer answer = session_.Call(
-      TrimScript(), {kPolicies, kEntries, kIds, kHistory, TargetKey(target)}, arguments);
-  if (!answer.status.ok()) return answer.status.error();
-  return static_cast<std::size_t>(answer.reply.integer);
-}
-
-Result<std::size_t> RedisLedger::Trim(std::size_t keep, Nanos since, std::size_t most) {
-  std::size_t deleted = 0;
-  for (int looks = 0; looks < kMaxLooks && deleted < most; ++looks) {
-    Result<Stretch> stretch = OldOnes(keep, since, most - deleted);
-    if (!stretch.ok()) return stretch.error();
-    for (const auto& [target, ids] : stretch->old) {
-      const Result<std::size_t> gone = Delete(target, ids);
-      if (!gone.ok()) return gone.error();
-      deleted += *gone;
-    }
-    seen_ = stretch->more ? stretch->last : 0;
-    if (!stretch->more) break;
-  }
-  return deleted;
-}
-
-Status RedisLedger::Restore(const PolicyMap& policies, std::int64_t changes) {
-  std::int64_t last_policy = 0;
-  Command page;
-  const auto put = [&]() -> Status {
-    const Answer answer = session_.Call(PutBackScript(), {kState, kPolicies}, page);
-    page = Command();
-    return answer.status;
-  };
-  for (const auto& [key, policy] : policies) {
-    last_policy = std::max(last_policy, policy.id);
-    page.Add(key).Add(PolicyRecord(policy));
-    if (page.count() < static_cast<std::size_t>(2 * kPage)) continue;
-    if (Status done = put(); !done.ok()) return done;
-  }
-  if (page.count() > 0) {
-    if (Status done = put(); !done.ok()) return done;
-  }
-  return session_.Call(FinishScript(), {kState}, Command{}.Add(changes + kLeap).Add(last_policy))
-      .status;
+// What others have changed since stays as it is.
+Status RedisLedger::Restore(const PolicyMap& policies) {
+  const Result<Pages> there = ReadPages();
+  if (!there.ok()) return there.error();
+  return PutBack(session_, known_, policies, there->policies);
 }
 
 }  // namespace

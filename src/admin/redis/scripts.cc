@@ -1,41 +1,65 @@
 #include "admin/redis/scripts.h"
 
+#include <string>
+#include <string_view>
+
 namespace weir::policy::redis {
+namespace {
+
+// Whether the state has what a node knows: the changes of an epoch up to a number. It has those of
+// its own epoch so far as it has counted, and of others what was put back. A state without an epoch
+// was written by weir 0.2.
+constexpr std::string_view kHas = R"(
+local function has(epoch, changes)
+  local s = redis.call('HMGET', KEYS[1], 'changes', 'epoch', 'of:' .. epoch)
+  local count, known = tonumber(s[1] or 0), tonumber(changes)
+  if count == 0 then return false end
+  return ((s[2] or '') == epoch and count >= known) or tonumber(s[3] or -1) >= known
+end
+)";
+
+std::string WithHas(std::string_view body) { return std::string(kHas).append(body); }
+
+}  // namespace
 
 std::string TargetKey(std::string_view target) {
   return std::string("weir:{weir-policies}:of:").append(target).append("#");
 }
 
 const Script& CountScript() {
-  static const Script script(R"(
+  static const Script script(WithHas(R"(
 local s = redis.call('HMGET', KEYS[1], 'changes', 'format')
-return {tonumber(s[1] or 0), tonumber(s[2] or 1)}
-)");
+return {tonumber(s[1] or 0), tonumber(s[2] or 1), has(ARGV[1], ARGV[2]) and 1 or 0}
+)"));
   return script;
 }
 
 const Script& PageScript() {
   static const Script script(R"(
 local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
-return {tonumber(redis.call('HGET', KEYS[1], 'changes') or 0), page[1], page[2]}
+local s = redis.call('HMGET', KEYS[1], 'changes', 'epoch')
+return {tonumber(s[1] or 0), page[1], page[2], s[2] or ''}
 )");
   return script;
 }
 
 const Script& LookScript() {
-  static const Script script(R"(
-local s = redis.call('HMGET', KEYS[1], 'changes', 'last_policy')
+  static const Script script(WithHas(R"(
+local s = redis.call('HMGET', KEYS[1], 'changes', 'last_policy', 'epoch')
 local id = redis.call('ZREVRANGE', KEYS[4], 0, 0)[1]
 local entry = id and redis.call('HGET', KEYS[3], id)
 return {tonumber(s[1] or 0), tonumber(s[2] or 0), redis.call('HGET', KEYS[2], ARGV[1]) or '',
-        redis.call('HLEN', KEYS[2]), tonumber(id or 0), entry or ''}
-)");
+        redis.call('HLEN', KEYS[2]), tonumber(id or 0), entry or '', s[3] or '',
+        has(ARGV[2], ARGV[3]) and 1 or 0}
+)"));
   return script;
 }
 
 const Script& MakeScript() {
   static const Script script(R"(
-if tonumber(redis.call('HGET', KEYS[1], 'changes') or 0) ~= tonumber(ARGV[1]) then return -1 end
+local s = redis.call('HMGET', KEYS[1], 'changes', 'epoch')
+if tonumber(s[1] or 0) ~= tonumber(ARGV[1]) or (s[2] or '') ~= ARGV[6] then return -1 end
+if ARGV[6] == '' then redis.call('HSET', KEYS[1], 'epoch', ARGV[7], 'of:', ARGV[1]) end
 if ARGV[3] == '' then
   redis.call('HDEL', KEYS[2], ARGV[2])
 else
@@ -112,20 +136,28 @@ return gone
 }
 
 const Script& PutBackScript() {
-  static const Script script(R"(
-if redis.call('HEXISTS', KEYS[1], 'changes') == 1 then return 0 end
-for i = 1, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+  static const Script script(WithHas(R"(
+if has(ARGV[1], ARGV[2]) then return 0 end
+for i = 3, #ARGV, 2 do redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end
 return 1
-)");
+)"));
   return script;
 }
 
+// The epoch of a state that others have begun meanwhile stays: they have seen all of it.
 const Script& FinishScript() {
-  static const Script script(R"(
-if redis.call('HEXISTS', KEYS[1], 'changes') == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'changes', ARGV[1], 'last_policy', ARGV[2], 'format', 1)
+  static const Script script(WithHas(R"(
+if has(ARGV[1], ARGV[2]) then return 0 end
+local s = redis.call('HMGET', KEYS[1], 'changes', 'epoch', 'last_policy')
+local changes, epoch = tonumber(s[1] or 0), s[2] or ''
+if epoch == '' or epoch == ARGV[1] then
+  redis.call('HSET', KEYS[1], 'epoch', ARGV[5], 'of:' .. epoch, changes)
+end
+redis.call('HSET', KEYS[1], 'of:' .. ARGV[1], ARGV[2],
+           'changes', math.max(changes, tonumber(ARGV[2])) + tonumber(ARGV[3]),
+           'last_policy', math.max(tonumber(s[3] or 0), tonumber(ARGV[4])), 'format', 1)
 return 1
-)");
+)"));
   return script;
 }
 

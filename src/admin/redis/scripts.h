@@ -3,7 +3,8 @@
 // What is done to the policies in Redis, each at one moment. All keys have one hash tag, so that
 // they are in one slot of a cluster:
 //
-//   weir:{weir-policies}:state     hash: how many changes there were, the last ids, the format
+//   weir:{weir-policies}:state     hash: how many changes there were, the last ids, the format, the
+//                                  epoch, and which changes of other epochs ("of:…") are in it
 //   weir:{weir-policies}:policies  hash: key → record
 //   weir:{weir-policies}:entries   hash: id → record of the audit log
 //   weir:{weir-policies}:ids       sorted set: the ids of the entries
@@ -31,14 +32,16 @@ inline constexpr std::int64_t kFormat = 1;
 
 using weir::redis::Script;
 
-/// state → changes, format
+/// state; epoch, changes → changes, format, whether those changes of that epoch are in it
 const Script& CountScript();
-/// state policies; cursor, count → changes, next cursor, [key, record, …]
+/// state policies; cursor, count → changes, next cursor, [key, record, …], epoch
 const Script& PageScript();
-/// state policies entries of; key → changes, last policy, record, policies, last id, last entry
+/// state policies entries of; key, epoch, changes → changes, last policy, record, policies, last
+/// id, last entry, epoch, whether those changes of that epoch are in it
 const Script& LookScript();
 /// state policies entries ids history of; expected changes, key, record (empty: delete), last
-/// policy, entry → changes, or -1 if there were others
+/// policy, entry, expected epoch, one for a state that has none → changes, or -1 if there were
+/// others
 const Script& MakeScript();
 /// state entries ids history of; entry, is it a policy's → id
 const Script& AppendScript();
@@ -51,9 +54,10 @@ const Script& OldestScript();
 /// policies entries ids history of; key of the policy or empty, versions to keep, ids… → how many
 /// are gone
 const Script& TrimScript();
-/// state policies; key, record, … → 1, or 0 if there is a state
+/// state policies; epoch, changes, key, record, … → 1, or 0 if those changes are in it
 const Script& PutBackScript();
-/// state; changes, last policy → 1, or 0 if there is a state
+/// state; epoch, changes, how far to leap, last policy, new epoch → 1, or 0 if those changes are in
+/// it
 const Script& FinishScript();
 
 }  // namespace weir::policy::redis

@@ -62,12 +62,16 @@ class Ledger {
   /// As AuditLog::Trim.
   virtual Result<std::size_t> Trim(std::size_t keep, Nanos since, std::size_t most) = 0;
 
-  /// True of a place that may lose everything and go on, as a Redis without persistence does when
-  /// it is restarted.
-  virtual bool forgets() const noexcept { return false; }
-  /// It has: puts back what this node knows unless another node already has. `changes`: how many
-  /// there had been.
-  virtual Status Restore(const PolicyMap& /*policies*/, std::int64_t /*changes*/) { return {}; }
+  /// What this node knows: the changes that ReadAll and Make have told it of. Empty for a place
+  /// that loses nothing. For Recall, after a restart.
+  virtual std::string mark() const { return {}; }
+  /// This node knows the policies that `mark` names, from an earlier run.
+  virtual void Recall(const std::string& /*mark*/) {}
+  /// The last ReadChanges found that the place has lost some of what this node knows, as a Redis
+  /// without persistence does when it is restarted. Others may have made changes since.
+  virtual bool lost() const noexcept { return false; }
+  /// It has: puts back what this node knows and the place lacks, unless another node already has.
+  virtual Status Restore(const PolicyMap& /*policies*/) { return {}; }
 
   /// Calls `heard` on a thread of its own for changes that others make, and whenever something may
   /// have been missed. Does nothing where that is not to be had.

@@ -69,7 +69,7 @@ Error SharedPolicyStore::WithAdvice(Error error) const {
 /// Puts in force what was read last time.
 Status SharedPolicyStore::Remember() {
   if (!options_.memory) return {};
-  Result<PolicyMap> known = options_.memory->Load();
+  Result<Memory::Known> known = options_.memory->Load();
   if (!known.ok()) {
     // Not to be had is not to be had: the database will come.
     Report(known.error().code == Code::kNotFound
@@ -78,7 +78,8 @@ Status SharedPolicyStore::Remember() {
            known.error().message);
     return {};
   }
-  latest_ = std::move(*known);
+  latest_ = std::move(known->policies);
+  ledger_->Recall(known->mark);
   Status put = in_force_.Put(latest_);
   if (put.ok()) {
     NoteKnown();
@@ -285,13 +286,11 @@ Status SharedPolicyStore::ReadIfChanged() {
   if (!changes.ok()) return changes.error();
   // One that was down may have been restored from a backup and changed since: the same count may be
   // of others.
-  if (*changes == changes_ && up_) return {};
-  // Also those that were only remembered: a node may have started without the database.
-  const bool knows = changes_ > 0 || !latest_.empty();
-  if (*changes == 0 && knows && ledger_->forgets()) {
-    Report("the policy database has lost its policies; restoring the last known ones");
-    Status restored = ledger_->Restore(latest_, std::max<std::int64_t>(changes_, 0));
-    if (!restored.ok()) return restored;
+  if (ledger_->lost()) {
+    Report("the policy database has lost policies; restoring those that are missing");
+    if (Status restored = ledger_->Restore(latest_); !restored.ok()) return restored;
+  } else if (*changes == changes_ && up_) {
+    return {};
   }
   Result<Snapshot> snapshot = ledger_->ReadAll();
   if (!snapshot.ok()) return snapshot.error();
@@ -331,7 +330,7 @@ void SharedPolicyStore::SaveWhenDue(bool now) {
   if (!unsaved_ || (!now && Clock::now() < saved_at_ + kSaveEvery)) return;
   saved_at_ = Clock::now();
   unsaved_ = false;
-  if (Status saved = options_.memory->Save(latest_); !saved.ok()) {
+  if (Status saved = options_.memory->Save(latest_, ledger_->mark()); !saved.ok()) {
     Report("cannot save policies for a restart without the policy database", saved.error().message);
   }
 }

@@ -32,9 +32,13 @@ namespace weir::policy::shared {
 class Memory {
  public:
   virtual ~Memory() = default;
+  struct Known {
+    PolicyMap policies = {};
+    std::string mark = {};  ///< Ledger::mark
+  };
   /// kNotFound: there are none from this database.
-  virtual Result<PolicyMap> Load() = 0;
-  virtual Status Save(const PolicyMap& policies) = 0;
+  virtual Result<Known> Load() = 0;
+  virtual Status Save(const PolicyMap& policies, const std::string& mark) = 0;
 };
 
 struct Options {

@@ -1,5 +1,6 @@
 #include "admin/sqlite/policy_memory.h"
 
+#include <string>
 #include <vector>
 
 #include "admin/sqlite/rows.h"
@@ -9,40 +10,46 @@
 namespace weir::policy::sqlite {
 
 using weir::sqlite::Connection;
+using weir::sqlite::Statement;
+
+namespace {
+constexpr const char* kSourceSteps[] = {kSource1, kSource2};
+}  // namespace
 
 Result<std::unique_ptr<PolicyMemory>> PolicyMemory::Open(const std::string& path,
                                                          std::string source) {
   auto connection = Connection::Open({.path = path});
   if (!connection.ok()) return connection.error();
   Status made = weir::sqlite::Migrate(**connection, "policy", MigrationSteps());
-  if (made.ok()) made = weir::sqlite::Migrate(**connection, "source", {&kSource1, 1});
+  if (made.ok()) made = weir::sqlite::Migrate(**connection, "source", kSourceSteps);
   if (!made.ok()) return made.error();
   return std::unique_ptr<PolicyMemory>(new PolicyMemory(std::move(*connection), std::move(source)));
 }
 
-Result<PolicyMap> PolicyMemory::Load() {
-  const Result<std::int64_t> known = connection_->ReadNumber(kFindSource, source_);
-  if (!known.ok()) return known.error();
-  if (*known == 0) return Error{Code::kNotFound, "no saved policies of this database"};
+Result<PolicyMemory::Known> PolicyMemory::Load() {
+  const auto mark = connection_->ReadFirst(
+      kFindSource, [](const Statement& row) { return std::string(row.Text(0)); }, source_);
+  if (!mark.ok()) return mark.error();
+  if (!*mark) return Error{Code::kNotFound, "no saved policies of this database"};
   Result<std::vector<StoredPolicy>> all = ReadPolicies(*connection_);
   if (!all.ok()) return all.error();
-  PolicyMap policies;
+  Known known{.mark = **mark};
   for (StoredPolicy& policy : *all) {
     std::string key = policy.key;
-    policies.emplace(std::move(key), std::move(policy));
+    known.policies.emplace(std::move(key), std::move(policy));
   }
-  return policies;
+  return known;
 }
 
-Status PolicyMemory::Save(const PolicyMap& policies) {
+Status PolicyMemory::Save(const PolicyMap& policies, const std::string& mark) {
   if (Status begun = connection_->Execute("BEGIN IMMEDIATE"); !begun.ok()) return begun;
-  Status written = Write(policies);
+  Status written = Write(policies, mark);
   if (written.ok()) written = connection_->Execute("COMMIT");
   if (!written.ok()) (void)connection_->Execute("ROLLBACK");
   return written;
 }
 
-Status PolicyMemory::Write(const PolicyMap& policies) {
+Status PolicyMemory::Write(const PolicyMap& policies, const std::string& mark) {
   if (Status gone = connection_->Execute(kForgetAll); !gone.ok()) {
     return gone;
   }
@@ -50,7 +57,7 @@ Status PolicyMemory::Write(const PolicyMap& policies) {
     StoredPolicy copy = policy;
     if (Status done = InsertPolicy(*connection_, copy); !done.ok()) return done;
   }
-  return connection_->Run(kInsertSource, source_);
+  return connection_->Run(kInsertSource, source_, mark);
 }
 
 }  // namespace weir::policy::sqlite

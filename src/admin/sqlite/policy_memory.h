@@ -17,13 +17,13 @@ class PolicyMemory final : public shared::Memory {
   /// `source` names the database, without secrets: what came from another one is not remembered.
   static Result<std::unique_ptr<PolicyMemory>> Open(const std::string& path, std::string source);
 
-  Result<PolicyMap> Load() override;
-  Status Save(const PolicyMap& policies) override;
+  Result<Known> Load() override;
+  Status Save(const PolicyMap& policies, const std::string& mark) override;
 
  private:
   PolicyMemory(std::unique_ptr<weir::sqlite::Connection> connection, std::string source)
       : connection_(std::move(connection)), source_(std::move(source)) {}
-  Status Write(const PolicyMap& policies);
+  Status Write(const PolicyMap& policies, const std::string& mark);
 
   std::unique_ptr<weir::sqlite::Connection> connection_;
   const std::string source_;

@@ -181,10 +181,10 @@ TEST_P(SharedPoliciesTest, WhatWasReadIsRememberedForThisDatabaseAlone) {
   }
   auto memory = sqlite::PolicyMemory::Open(file, "here");
   ASSERT_TRUE(memory.ok());
-  const Result<PolicyMap> known = (*memory)->Load();
+  const auto known = (*memory)->Load();
   ASSERT_TRUE(known.ok());
-  ASSERT_THAT(*known, SizeIs(1));
-  EXPECT_EQ(known->at("k"), *created);
+  ASSERT_THAT(known->policies, SizeIs(1));
+  EXPECT_EQ(known->policies.at("k"), *created);
   auto other = sqlite::PolicyMemory::Open(file, "elsewhere");
   ASSERT_TRUE(other.ok());
   EXPECT_EQ((*other)->Load().error().code, Code::kNotFound);

@@ -1,10 +1,10 @@
--- Which database the remembered policies are of.
+-- Which database the remembered policies are of, and which of its changes.
 
 -- name: find_source
-SELECT 1 FROM source WHERE name = ?1
+SELECT mark FROM source WHERE name = ?1
 
 -- name: forget_all
 DELETE FROM policy; DELETE FROM source
 
 -- name: insert_source
-INSERT INTO source (name) VALUES (?1)
+INSERT INTO source (name, mark) VALUES (?1, ?2)
