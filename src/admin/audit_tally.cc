@@ -9,10 +9,13 @@ namespace weir::admin {
 
 void AuditTally::Note(std::string who, std::string_view action, std::string_view target,
                       std::size_t count) {
-  constexpr std::size_t kMaxTarget = 256;
   if (count == 0) return;
   const std::lock_guard lock(mutex_);
-  Key key{std::move(who), std::string(action)};
+  Add({std::move(who), std::string(action)}, target, count);
+}
+
+void AuditTally::Add(Key key, std::string_view target, std::uint64_t count) {
+  constexpr std::size_t kMaxTarget = 256;
   if (noted_.size() >= kCallers && !noted_.contains(key)) key.first = "others";
   Noted& noted = noted_[std::move(key)];
   if (noted.count == 0) noted.target = target.substr(0, kMaxTarget);
@@ -21,7 +24,7 @@ void AuditTally::Note(std::string who, std::string_view action, std::string_view
 
 void AuditTally::Flush() {
   constexpr int kMinute = 60;
-  std::vector<policy::AuditEntry> due;
+  std::vector<Due> due;
   {
     const std::lock_guard lock(mutex_);
     for (auto one = noted_.begin(); one != noted_.end();) {
@@ -41,9 +44,10 @@ void AuditTally::Flush() {
 }
 
 void AuditTally::FlushAll() {
-  std::vector<policy::AuditEntry> all;
+  std::vector<Due> all;
   {
     const std::lock_guard lock(mutex_);
+    ended_ = true;
     for (auto& [key, noted] : noted_) {
       if (noted.count > 0) all.push_back(Take(key, noted));
     }
@@ -51,20 +55,39 @@ void AuditTally::FlushAll() {
   Write(std::move(all));
 }
 
-policy::AuditEntry AuditTally::Take(const Key& key, Noted& noted) {
-  policy::AuditEntry entry{.who = key.first, .action = key.second, .target = noted.target};
-  JsonWriter(entry.after).BeginObject().Field("count", std::exchange(noted.count, 0)).EndObject();
-  return entry;
+AuditTally::Due AuditTally::Take(const Key& key, Noted& noted) {
+  return {key, noted.target, std::exchange(noted.count, 0)};
 }
 
-void AuditTally::Write(std::vector<policy::AuditEntry> entries) {
-  for (policy::AuditEntry& entry : entries) {
-    audit_.Append(std::move(entry), [](const Result<std::int64_t>& written) {
-      if (written.ok()) return;
-      telemetry::Log(telemetry::Level::kError, "cannot write to the audit log",
-                     {{"error", std::string_view(written.error().message)}});
-    });
+void AuditTally::Write(std::vector<Due> all) {
+  for (Due& due : all) {
+    policy::AuditEntry entry{.who = due.key.first, .action = due.key.second, .target = due.target};
+    JsonWriter(entry.after).BeginObject().Field("count", due.count).EndObject();
+    audit_.Append(std::move(entry),
+                  [this, due = std::move(due)](const Result<std::int64_t>& written) {
+                    if (!written.ok()) OnFailed(due, written.error());
+                  });
   }
+}
+
+void AuditTally::OnFailed(const Due& due, const Error& why) {
+  const bool unknown = why.code == Code::kDeadlineExceeded;
+  bool again = false;
+  {
+    const std::lock_guard lock(mutex_);
+    again = !unknown && !ended_;
+    if (again) Add(due.key, due.target, due.count);
+  }
+  const std::string_view what = again ? "cannot write to the audit log; will try again"
+                                : unknown
+                                    ? "it is unknown whether an entry was written to the audit log"
+                                    : "cannot write to the audit log; the entry is lost";
+  telemetry::Log(telemetry::Level::kError, what,
+                 {{"who", std::string_view(due.key.first)},
+                  {"action", std::string_view(due.key.second)},
+                  {"target", std::string_view(due.target)},
+                  {"count", static_cast<std::int64_t>(due.count)},
+                  {"error", std::string_view(why.message)}});
 }
 
 }  // namespace weir::admin

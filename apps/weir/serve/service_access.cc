@@ -185,11 +185,13 @@ Status Service::AdmitCall(const grpc::Method& method, const grpc::Caller& caller
 }
 
 void Service::Audit(policy::AuditEntry entry) {
-  const std::string action = entry.action;
-  policy_store_->Append(std::move(entry), [action](const Result<std::int64_t>& written) {
+  const policy::AuditEntry told{.who = entry.who, .action = entry.action, .target = entry.target};
+  policy_store_->Append(std::move(entry), [told](const Result<std::int64_t>& written) {
     if (written.ok()) return;
     telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
-                   {{"action", std::string_view(action)},
+                   {{"who", std::string_view(told.who)},
+                    {"action", std::string_view(told.action)},
+                    {"target", std::string_view(told.target)},
                     {"error", std::string_view(written.error().message)}});
   });
 }

@@ -18,6 +18,12 @@ Error Away(const Error& why) {
   return {Code::kUnavailable, "the policy database is down; nothing was changed: " + why.message};
 }
 
+/// For those who come after somebody whose change may have been made: theirs was not begun.
+Error NotBegun(const Error& why) {
+  if (why.code != Code::kDeadlineExceeded) return Away(why);
+  return {Code::kUnavailable, "the policy database does not answer; nothing was changed"};
+}
+
 /// Not every server takes a zero byte in a text.
 Status CheckTexts(const PolicyEdit& edit) {
   if (!edit.wanted) return {};
@@ -101,10 +107,12 @@ SharedPolicyStore::~SharedPolicyStore() {
 
 void SharedPolicyStore::Close() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopping_ = true;
+    changed_.notify_one();
+    served_.wait_for(lock, options_.at_end, [this] { return tasks_.empty() && !serving_; });
+    aborted_ = true;
   }
-  changed_.notify_one();
   if (thread_.joinable()) {
     ledger_->Abort();
     thread_.join();
@@ -201,9 +209,10 @@ void SharedPolicyStore::Work() {
   for (;;) {
     changed_.wait_until(lock, NextLook(),
                         [this] { return stopping_ || woken_ || !tasks_.empty(); });
-    if (stopping_) break;
+    if (aborted_ || (stopping_ && tasks_.empty())) break;
     const std::deque<Task> tasks = std::exchange(tasks_, {});
     const bool woken = std::exchange(woken_, false);
+    serving_ = !tasks.empty();
     lock.unlock();
     // A database that was down is asked again before anyone hears that it still is, but nobody
     // waits for two looks.
@@ -212,6 +221,8 @@ void SharedPolicyStore::Work() {
     Serve(tasks);
     SaveWhenDue(/*now=*/false);
     lock.lock();
+    serving_ = false;
+    if (stopping_) served_.notify_one();
   }
   std::deque<Task> left = std::exchange(tasks_, {});
   lock.unlock();
@@ -231,7 +242,7 @@ void SharedPolicyStore::Serve(const std::deque<Task>& tasks) {
     if (up_) {
       task.run();
     } else {
-      task.refuse(Away(problem_));
+      task.refuse(NotBegun(problem_));
     }
   }
   PutInForce();

@@ -49,6 +49,8 @@ struct Options {
   std::chrono::milliseconds poll{250};
   /// Timeout of a statement; after it the server counts as down. Whole seconds for MariaDB.
   std::chrono::milliseconds patience{5000};
+  /// For what is still asked for when the store is closed.
+  std::chrono::milliseconds at_end{2000};
   std::unique_ptr<Memory> memory = nullptr;  ///< null: none
   /// For the log: what has happened, and why if that is bad. Called by Open and on the store's
   /// thread.
@@ -57,7 +59,8 @@ struct Options {
 
 /// PolicyStore on a Ledger.
 ///
-/// Thread-safe. Calls pending at destruction fail with kUnavailable.
+/// Thread-safe. Close makes what has been asked for, such as the last entries of the audit log, for
+/// as long as Options::at_end; then calls that still wait fail with kUnavailable.
 class SharedPolicyStore final : public StoreInForce {
  public:
   /// Reads the policies and puts them in force: those of the database or, if it is down, those that
@@ -125,9 +128,12 @@ class SharedPolicyStore final : public StoreInForce {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable served_;
   std::deque<Task> tasks_;
   bool woken_ = false;
-  bool stopping_ = false;
+  bool stopping_ = false;  // takes nothing more, makes what it has
+  bool aborted_ = false;
+  bool serving_ = false;  // the thread has taken tasks and not finished them
   PolicyHealth health_;
 
   std::unique_ptr<Ledger> ledger_;

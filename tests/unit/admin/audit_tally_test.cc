@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "support/log_capture.h"
 
 namespace weir::admin {
 namespace {
@@ -16,6 +20,7 @@ using ::testing::IsEmpty;
 class Log final : public policy::AuditLog {
  public:
   void Append(policy::AuditEntry entry, Appended done) override {
+    if (fails) return done(Error{*fails, "not now"});
     lines.push_back(entry.who + " " + entry.action + " " + entry.target + " " + entry.after);
     done(static_cast<std::int64_t>(lines.size()));
   }
@@ -25,6 +30,7 @@ class Log final : public policy::AuditLog {
 
   std::vector<std::string> Take() { return std::exchange(lines, {}); }
   std::vector<std::string> lines;
+  std::optional<Code> fails;
 };
 
 class AuditTallyTest : public ::testing::Test {
@@ -70,6 +76,39 @@ TEST_F(AuditTallyTest, NothingIsLostAtTheEnd) {
               ElementsAre(R"(ann notify.send a {"count":3})", R"(bob slot.claim pay {"count":5})"));
   tally_.FlushAll();
   EXPECT_THAT(log_.Take(), IsEmpty());
+}
+
+TEST_F(AuditTallyTest, WhatTheLogDidNotTakeIsWrittenAMinuteLater) {
+  log_.fails = Code::kUnavailable;
+  tally_.Note("ann", "notify.send", "a", 2);
+  Flush(1);
+  log_.fails.reset();
+  tally_.Note("ann", "notify.send", "b", 1);
+  Flush(60);
+  EXPECT_THAT(log_.Take(), ElementsAre(R"(ann notify.send a {"count":3})"));
+  Flush(120);
+  EXPECT_THAT(log_.Take(), IsEmpty());
+}
+
+TEST_F(AuditTallyTest, WhatTheLogMayHaveTakenIsNotWrittenTwice) {
+  log_.fails = Code::kDeadlineExceeded;
+  tally_.Note("ann", "notify.send", "a", 2);
+  Flush(1);
+  log_.fails.reset();
+  tally_.Note("ann", "notify.send", "b", 1);
+  Flush(60);
+  EXPECT_THAT(log_.Take(), ElementsAre(R"(ann notify.send b {"count":1})"));
+}
+
+TEST_F(AuditTallyTest, WhatIsLostAtTheEndIsInTheServicesLog) {
+  log_.fails = Code::kUnavailable;
+  tally_.Note("ann", "notify.send", "a", 2);
+  test::LogCapture log;
+  tally_.FlushAll();
+  const std::string told = log.Take();
+  for (const char* part : {"lost", "ann", "notify.send", "2"}) {
+    EXPECT_THAT(told, ::testing::HasSubstr(part));
+  }
 }
 
 TEST_F(AuditTallyTest, ManyCallersGoTogetherAndKnownOnesKeepTheirNames) {

@@ -1,11 +1,17 @@
 #include "admin/shared/shared_policy_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "support/wait.h"
 
@@ -30,6 +36,33 @@ class Place {
     const std::lock_guard lock(mutex_);
     up_ = up;
   }
+  /// Makes every Write wait until Release.
+  void Hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    released_.notify_all();
+  }
+  /// "unknown" is one that gets no answer.
+  Result<std::int64_t> Write(const std::string& target) {
+    std::unique_lock lock(mutex_);
+    ++writing_;
+    released_.wait(lock, [this] { return !held_; });
+    if (target == "unknown") return Error{Code::kDeadlineExceeded, "no answer"};
+    written_.push_back(target);
+    return static_cast<std::int64_t>(written_.size());
+  }
+  int writing() const {
+    const std::lock_guard lock(mutex_);
+    return writing_;
+  }
+  std::vector<std::string> written() const {
+    const std::lock_guard lock(mutex_);
+    return written_;
+  }
   Result<Snapshot> Read() const {
     const std::lock_guard lock(mutex_);
     if (!up_) return Error{Code::kUnavailable, "connection refused"};
@@ -38,14 +71,18 @@ class Place {
 
  private:
   mutable std::mutex mutex_;
+  std::condition_variable released_;
   bool up_ = true;
+  bool held_ = false;
+  int writing_ = 0;
+  std::vector<std::string> written_;
   Snapshot all_;
 };
 
-/// Reads a Place. Nothing is changed through it.
+/// Reads a Place. Nothing is changed through it but the audit log.
 class Reader final : public Ledger {
  public:
-  explicit Reader(const Place& place) : place_(place) {}
+  explicit Reader(Place& place) : place_(place) {}
 
   Status Migrate() override { return {}; }
   Result<std::int64_t> ReadChanges() override {
@@ -58,14 +95,17 @@ class Reader final : public Ledger {
   Result<std::vector<PolicyChange>> ReadHistory(const std::string&, std::size_t) override {
     return No();
   }
-  Result<std::int64_t> AppendEntry(const AuditEntry&) override { return No(); }
+  Result<std::int64_t> AppendEntry(const AuditEntry& entry) override {
+    return place_.Write(entry.target);
+  }
   Result<std::vector<AuditEntry>> ReadEntries(const AuditQuery&) override { return No(); }
   Result<AuditEntry> ReadEntry(std::int64_t) override { return No(); }
   Result<std::size_t> Trim(std::size_t, Nanos, std::size_t) override { return No(); }
+  void Abort() noexcept override { place_.Release(); }
 
  private:
   static Error No() { return {Code::kUnimplemented, "not here"}; }
-  const Place& place_;
+  Place& place_;
 };
 
 // Restored from a backup of change 3, then changed twice by others: 5 again, but another 5.
@@ -87,6 +127,77 @@ TEST(SharedPolicyStore, ADatabaseThatWasRestoredWhileItWasDownIsReadAgainThoughI
   place.SetUp(true);
   ASSERT_TRUE(WaitUntil([&] { return (*store)->health().up; }));
   EXPECT_EQ(limit(), 20);
+}
+
+TEST(SharedPolicyStore, WhatWasAskedForBeforeItIsClosedIsMade) {
+  Place place;
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  Options options;
+  options.at_end = std::chrono::minutes(2);
+  auto store =
+      SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, std::move(options));
+  ASSERT_TRUE(store.ok());
+  place.Hold();
+  int answers = 0;  // under the store's thread until it is closed
+  for (const char* target : {"a", "b", "c"}) {
+    (*store)->Append({.target = target},
+                     [&](const Result<std::int64_t>& id) { answers += id.ok() ? 1 : 0; });
+  }
+  ASSERT_TRUE(WaitUntil([&] { return place.writing() == 1; }));
+  std::thread closing([&] { (*store)->Close(); });
+  // From then on it takes nothing more.
+  std::atomic<int> refused{0};
+  EXPECT_TRUE(WaitUntil([&] {
+    (*store)->FindEntry(1, [&](const Result<AuditEntry>& entry) {
+      if (!entry.ok() && entry.error().code == Code::kUnavailable) ++refused;
+    });
+    return refused > 0;
+  }));
+  place.Release();
+  closing.join();
+  EXPECT_EQ(answers, 3);
+  EXPECT_THAT(place.written(), ::testing::ElementsAre("a", "b", "c"));
+}
+
+TEST(SharedPolicyStore, WhatWasNotBegunIsNotUnknown) {
+  Place place;
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  auto store = SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, {});
+  ASSERT_TRUE(store.ok());
+  place.Hold();
+  std::vector<std::optional<Code>> told;  // under the store's thread until it is closed
+  const auto append = [&](const char* target) {
+    (*store)->Append({.target = target}, [&](const Result<std::int64_t>& id) {
+      told.push_back(id.ok() ? std::nullopt : std::optional(id.error().code));
+    });
+  };
+  append("a");
+  ASSERT_TRUE(WaitUntil([&] { return place.writing() == 1; }));
+  append("unknown");  // these two are taken together
+  append("b");
+  place.Release();
+  (*store)->Close();
+  EXPECT_THAT(told,
+              ::testing::ElementsAre(std::nullopt, Code::kDeadlineExceeded, Code::kUnavailable));
+}
+
+TEST(SharedPolicyStore, ADatabaseThatHangsIsNotWaitedForWhenItIsClosed) {
+  Place place;
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  Options options;
+  options.at_end = std::chrono::milliseconds(0);
+  auto store =
+      SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, std::move(options));
+  ASSERT_TRUE(store.ok());
+  place.Hold();
+  std::string told;
+  (*store)->Append({.target = "a"}, [](const Result<std::int64_t>&) {});
+  ASSERT_TRUE(WaitUntil([&] { return place.writing() == 1; }));
+  (*store)->Append({.target = "b"}, [&](const Result<std::int64_t>& id) {
+    told = id.ok() ? "" : id.error().message;
+  });
+  (*store)->Close();
+  EXPECT_THAT(told, ::testing::HasSubstr("stopping"));
 }
 
 }  // namespace
