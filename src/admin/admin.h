@@ -81,9 +81,6 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
 http::Reply AuditedReply(AuditLog& audit, const std::string& action, const http::Request& request,
                          http::Reply reply);
 
-/// The `expiresAt` of a body, for a policy that comes back; nothing if there is none.
-Result<PolicyChanges::End> ReadEnd(std::string_view body);
-
 /// A version in a query or path; kInvalidArgument names the field.
 Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text);
 

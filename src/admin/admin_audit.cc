@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "admin/admin.h"
+#include "admin/return_body.h"
 #include "admin/undo_order.h"
 #include "base/json_writer.h"
 #include "base/number.h"

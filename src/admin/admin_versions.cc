@@ -1,13 +1,12 @@
 // What a policy was: GET /admin/policies/{key}/versions[/{version}], GET …/diff, POST …/rollback.
 
-#include <simdjson.h>
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "admin/admin.h"
 #include "admin/json_diff.h"
+#include "admin/return_body.h"
 #include "base/instant.h"
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -150,25 +149,6 @@ void Diff(const AdminParts& parts, const http::Request& request, const http::Rep
       });
 }
 
-/// What a rollback asks for: {"version":3,"expiresAt":"2030-01-31T12:00:00Z"}.
-struct Wanted {
-  std::int64_t version = 0;
-  PolicyChanges::End end = {};
-};
-
-Result<Wanted> ReadWanted(std::string_view body) {
-  simdjson::dom::parser parser;
-  Wanted wanted;
-  if (parser.parse(body.data(), body.size())["version"].get(wanted.version) != simdjson::SUCCESS ||
-      wanted.version < 1) {
-    return Error{Code::kInvalidArgument, "version: must be a whole number from 1"};
-  }
-  auto end = ReadEnd(body);
-  if (!end.ok()) return end.error();
-  wanted.end = *end;
-  return wanted;
-}
-
 }  // namespace
 
 Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text) {
@@ -177,28 +157,13 @@ Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text
   return Error{Code::kInvalidArgument, std::string(field) + ": must be a whole number from 1"};
 }
 
-Result<PolicyChanges::End> ReadEnd(std::string_view body) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element value;
-  if (parser.parse(body.data(), body.size())["expiresAt"].get(value) != simdjson::SUCCESS) {
-    return PolicyChanges::End();
-  }
-  if (value.is_null()) return PolicyChanges::End(0);
-  std::string_view text;
-  const bool is_text = value.get(text) == simdjson::SUCCESS;
-  const auto instant = is_text ? ParseInstant(text) : std::nullopt;
-  if (instant) return PolicyChanges::End(*instant);
-  return Error{Code::kInvalidArgument,
-               "expiresAt: must be a time like 2030-01-31T12:00:00Z, or null"};
-}
-
 void AddAdminVersions(http::Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/policies/{key}/versions", Guarded(parts, Versions));
   router.Add("GET", "/admin/policies/{key}/versions/{version}", Guarded(parts, Version));
   router.Add("GET", "/admin/policies/{key}/diff", Guarded(parts, Diff));
   router.Add("POST", "/admin/policies/{key}/rollback",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
-               const auto wanted = ReadWanted(request.body);
+               const auto wanted = ReadRollback(request.body);
                if (!wanted.ok()) return reply(http::ErrorResponse(wanted.error()));
                parts.changes.RollBack(request.params[0], wanted->version, wanted->end,
                                       WhoAsks(request), AnswerChange(200, std::move(reply)));

@@ -67,8 +67,8 @@ Status ReadExpiry(json::value value, Nanos& expiry) {
   if (value.is_null()) return {};
   std::string text;
   if (Status status = ReadText(value, "expiresAt", text); !status.ok()) return status;
-  const auto instant = ParseInstant(text);
-  if (!instant) return Bad("expiresAt", "must be a time like 2030-01-31T12:00:00Z, or null");
+  const Result<Nanos> instant = ReadEndTime(text);
+  if (!instant.ok()) return instant.error();
   expiry = *instant;
   return {};
 }
@@ -242,6 +242,13 @@ std::vector<std::string> UnusedNumbers(const policy::StoredPolicy& policy, const
 }
 
 }  // namespace
+
+Result<Nanos> ReadEndTime(std::string_view text) {
+  const auto instant = ParseInstant(text);
+  if (!instant) return Bad("expiresAt", "must be a time like 2030-01-31T12:00:00Z, or null");
+  if (*instant != 0) return *instant;
+  return Bad("expiresAt", FormatInstant(0) + " is in the past; give a later time, or null");
+}
 
 Result<policy::StoredPolicy> ReadPolicy(std::string_view body) {
   Result<PolicyBody> read = ReadPolicyBody(body);

@@ -9,6 +9,10 @@
 
 namespace weir::http {
 
+/// Reads the `expiresAt` of a policy. The first instant of 1970 is refused as past: 0 is how a
+/// policy without an end is kept.
+Result<Nanos> ReadEndTime(std::string_view text);
+
 /// Reads the body of POST and PUT /admin/policies: { "key", "type", "capacity", "refillRate",
 /// "windowSeconds" } and our own fields "buckets", "domain", "match", "shadow", "unlimited",
 /// "onStoreError", "mode", "store", "overdraw", "charge", "cost". Fields that are not given keep

@@ -446,6 +446,9 @@ TEST_F(Admin, ChangesAreAuditedUndoneAndRolledBack) {
   EXPECT_EQ(capacity(), "2");
   EXPECT_EQ(client.Post("/admin/policies/p/rollback", R"({"version":77})", key).status, 404);
   EXPECT_EQ(client.Post("/admin/policies/p/rollback", "{", key).status, 400);
+  EXPECT_EQ(
+      client.Post("/admin/policies/p/rollback", R"({"version":2,"expires":"2h"})", key).status,
+      400);
   EXPECT_THAT(client.Get("/admin/policies/p/versions/1", key).body,
               AllOf(HasSubstr("{\"version\":1,"), HasSubstr("\"capacity\":1,")));
   EXPECT_EQ(client.Get("/admin/policies/p/versions/9", key).status, 404);
