@@ -209,6 +209,7 @@ int RunApply(const Words& words) {
           words.remote.Exchange(one.exists ? "PUT" : "POST", path, one.document.json);
       if (!reply.ok()) return Fail(reply.error());
       if (!reply->ok()) return FailRefused(*reply);
+      PrintWarnings(one.document.policy.key, *reply, one.document.warnings);
     }
     Print(one, words.remote.json);
   }

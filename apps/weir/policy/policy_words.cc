@@ -1,5 +1,6 @@
 #include "policy/policy_words.h"
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -83,6 +84,19 @@ std::string AppliesTo(dom::element policy) {
   if (text.empty()) text = "every request";
   const std::string domain = TextOf(policy, "domain");
   return domain.empty() || domain == policy::kDefaultDomain ? text : domain + ": " + text;
+}
+
+void PrintWarnings(const std::string& key, const ServiceReply& reply,
+                   const std::vector<std::string>& said) {
+  simdjson::dom::parser parser;
+  simdjson::dom::array warnings;
+  if (parser.parse(reply.body)["warnings"].get(warnings) != simdjson::SUCCESS) return;
+  for (const simdjson::dom::element warning : warnings) {
+    std::string_view text;
+    if (warning.get(text) != simdjson::SUCCESS) continue;
+    if (std::find(said.begin(), said.end(), text) != said.end()) continue;
+    std::cerr << "weir: warning: " << Shown(key, 200) << ": " << Shown(text, 500) << '\n';
+  }
 }
 
 Result<std::string> EndValue(const std::string& expires) {

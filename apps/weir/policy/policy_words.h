@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "remote/remote.h"
 #include "weir/result.h"
@@ -28,6 +29,10 @@ std::string LimitOf(simdjson::dom::element policy);
 
 /// What it applies to: "user=*, route=/v1/pay", with "api: " before it if its domain has a name.
 std::string AppliesTo(simdjson::dom::element policy);
+
+/// On standard error: what the service warns of with a change of the policy, but for `said`.
+void PrintWarnings(const std::string& key, const ServiceReply& reply,
+                   const std::vector<std::string>& said = {});
 
 /// --expires as the JSON of expiresAt: a time, how long from now, or "never"; empty if it was not
 /// given.

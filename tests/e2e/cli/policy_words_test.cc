@@ -1,0 +1,80 @@
+// weir policy enforce, shadow and apply against a service that a test scripts.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "e2e/cli/exit_codes.h"
+#include "support/child_process.h"
+#include "support/paths.h"
+#include "support/tcp_server.h"
+#include "support/temp_dir.h"
+
+namespace weir::test {
+namespace {
+
+constexpr std::string_view kStored =
+    R"({"id":1,"policyKey":"p","type":"FIXED_WINDOW","capacity":5,"windowSeconds":60,)"
+    R"("domain":"default","shadow":true,"version":3})";
+constexpr std::string_view kOfFile =
+    R"([{"policyKey":"f","type":"FIXED_WINDOW","capacity":5,"windowSeconds":60,"domain":"default",)"
+    R"("shadow":true,"source":"file","definedIn":"policies.yaml","shadowInFile":false,)"
+    R"("override":{"id":2,"policyKey":"default/f","type":"OVERRIDE","shadow":true,"version":7}}])";
+constexpr std::string_view kWarned =
+    R"({"policyKey":"p","type":"FIXED_WINDOW","version":4,"warnings":["keys start full"]})";
+std::string Response(int status, std::string_view body) {
+  return "HTTP/1.1 " + std::to_string(status) + " Status\r\nContent-Type: application/json\r\n" +
+         "Content-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" +
+         std::string(body);
+}
+
+/// A service with one policy of its own, p, and one of a file, f. Changes are answered with
+/// `change`.
+class PolicyWords : public ::testing::Test {
+ protected:
+  RunResult Weir(std::vector<std::string> words) {
+    words.insert(words.begin(), {Program(), "policy"});
+    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(server_.port()),
+                                      "WEIR_ADMIN_KEY="}});
+  }
+
+  std::string Answer(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (!line.starts_with("GET ")) {
+      changes_.push_back(line.substr(0, line.rfind(' ')));
+      return change_;
+    }
+    if (line.starts_with("GET /admin/policies/p ")) return Response(200, kStored);
+    if (line.starts_with("GET /admin/policies?")) return Response(200, kOfFile);
+    return Response(404, R"({"status":404,"error":"Not Found","message":"no policy"})");
+  }
+
+  std::mutex mutex_;
+  std::string change_ = Response(200, kWarned);
+  std::vector<std::string> changes_;  // the methods and targets
+  TcpServer server_{[this](TcpConnection& connection) {
+    constexpr std::string_view kLength = "Content-Length: ";
+    const std::string head = connection.ReadThrough("\r\n\r\n");
+    const std::size_t length = head.find(kLength);
+    if (length != head.npos) connection.Read(std::stoul(head.substr(length + kLength.size())));
+    const std::string line = head.substr(0, head.find("\r\n"));
+    connection.Send(Answer(line));
+  }};
+  TempDir dir_;
+};
+
+TEST_F(PolicyWords, WhatTheServiceWarnsOfIsPrinted) {
+  const auto file = dir_.Write(
+      "given.json", R"({"key":"p","type":"FIXED_WINDOW","capacity":9,"windowSeconds":60})");
+  const RunResult applied = Weir({"apply", file.string()});
+  EXPECT_EQ(applied.exit_code, kOk) << applied.error_output;
+  EXPECT_EQ(applied.error_output, "weir: warning: p: keys start full\n");
+}
+
+}  // namespace
+}  // namespace weir::test
