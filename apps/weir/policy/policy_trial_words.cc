@@ -34,7 +34,13 @@ struct FilePolicy {
   std::string name;
   bool shadow = false;
   bool overridden = false;
+  std::int64_t version = 0;  ///< of the override
 };
+
+/// Where the policy is replaced, if it is still at this version.
+std::string TargetOf(const std::string& key, std::int64_t version) {
+  return "/admin/policies/" + UrlEscaped(key) + "?version=" + std::to_string(version);
+}
 
 /// `fill` writes the policy; --expires is added to it.
 template <typename Fill>
@@ -46,7 +52,8 @@ int Send(const Words& words, const char* method, const std::string& target, Fill
     fill(json);
     if (!end->empty()) json.RawField("expiresAt", *end);
   });
-  return words.remote.Ask(method, target, body, [&](const ServiceReply&) -> int {
+  return words.remote.Ask(method, target, body, [&](const ServiceReply& reply) -> int {
+    PrintWarnings(words.name, reply);
     if (!words.remote.json) {
       std::cout << Shown(words.name) << (shadow ? " is in shadow mode" : " is enforced") << what
                 << '\n';
@@ -63,7 +70,8 @@ int ChangeStored(const Words& words, std::string json, bool shadow) {
   stored->shadow = shadow;
   if (!words.expires.empty()) stored->expires_at = 0;
   const auto fill = [&](JsonWriter& body) { policy::AppendPolicy(body, *stored); };
-  return Send(words, "PUT", "/admin/policies/" + UrlEscaped(words.name), fill, shadow, "");
+  const std::string target = TargetOf(words.name, policy::VersionIn(json));
+  return Send(words, "PUT", target, fill, shadow, "");
 }
 
 /// Overrides what a file says.
@@ -76,9 +84,8 @@ int Override(const Words& words, const FilePolicy& policy, bool shadow) {
         .Field("shadow", shadow);
   };
   const std::string what = ", by override; to return to the file: weir policy delete " + Shown(key);
-  return policy.overridden
-             ? Send(words, "PUT", "/admin/policies/" + UrlEscaped(key), fill, shadow, what)
-             : Send(words, "POST", "/admin/policies", fill, shadow, what);
+  return policy.overridden ? Send(words, "PUT", TargetOf(key, policy.version), fill, shadow, what)
+                           : Send(words, "POST", "/admin/policies", fill, shadow, what);
 }
 
 /// Whether a policy, or what it overrides, is written in a file.
@@ -99,8 +106,11 @@ int Run(const Words& words, bool shadow) {
   }
   std::vector<FilePolicy> found;
   const int listed = ForEachPolicy(words.remote, "files", [&](dom::element policy) {
-    FilePolicy one{TextOf(policy, "domain"), TextOf(policy, "policyKey"),
-                   TextOf(policy, "shadow") == "true", !TextOf(policy, "override").empty()};
+    dom::element over;
+    const bool overridden = policy["override"].get(over) == simdjson::SUCCESS;
+    const FilePolicy one{TextOf(policy, "domain"), TextOf(policy, "policyKey"),
+                         TextOf(policy, "shadow") == "true", overridden,
+                         overridden ? NumberOf(over, "version") : 0};
     const bool named = one.name == words.name || one.domain + "/" + one.name == words.name;
     if (named && (words.domain.empty() || words.domain == one.domain)) found.push_back(one);
   });

@@ -18,6 +18,9 @@
 namespace weir::test {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
 constexpr std::string_view kStored =
     R"({"id":1,"policyKey":"p","type":"FIXED_WINDOW","capacity":5,"windowSeconds":60,)"
     R"("domain":"default","shadow":true,"version":3})";
@@ -27,6 +30,9 @@ constexpr std::string_view kOfFile =
     R"("override":{"id":2,"policyKey":"default/f","type":"OVERRIDE","shadow":true,"version":7}}])";
 constexpr std::string_view kWarned =
     R"({"policyKey":"p","type":"FIXED_WINDOW","version":4,"warnings":["keys start full"]})";
+constexpr std::string_view kConflict =
+    R"({"status":409,"error":"Conflict","message":"the policy was changed meanwhile"})";
+
 std::string Response(int status, std::string_view body) {
   return "HTTP/1.1 " + std::to_string(status) + " Status\r\nContent-Type: application/json\r\n" +
          "Content-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" +
@@ -68,12 +74,24 @@ class PolicyWords : public ::testing::Test {
   TempDir dir_;
 };
 
+// Somebody else has changed it since it was read.
+TEST_F(PolicyWords, APolicyIsChangedOnlyFromTheVersionThatWasRead) {
+  change_ = Response(409, kConflict);
+  const RunResult enforced = Weir({"enforce", "p"});
+  EXPECT_EQ(enforced.exit_code, kRefused);
+  EXPECT_THAT(enforced.error_output, HasSubstr("409: the policy was changed meanwhile"));
+  EXPECT_EQ(Weir({"enforce", "f"}).exit_code, kRefused);
+  EXPECT_THAT(changes_, ElementsAre("PUT /admin/policies/p?version=3",
+                                    "PUT /admin/policies/default%2Ff?version=7"));
+}
+
 TEST_F(PolicyWords, WhatTheServiceWarnsOfIsPrinted) {
   const auto file = dir_.Write(
       "given.json", R"({"key":"p","type":"FIXED_WINDOW","capacity":9,"windowSeconds":60})");
   const RunResult applied = Weir({"apply", file.string()});
   EXPECT_EQ(applied.exit_code, kOk) << applied.error_output;
   EXPECT_EQ(applied.error_output, "weir: warning: p: keys start full\n");
+  EXPECT_THAT(Weir({"enforce", "p"}).error_output, HasSubstr("keys start full"));
 }
 
 }  // namespace
