@@ -26,6 +26,15 @@ bool HasCounted(const State& state) {
          !state->ends_with(std::string(kCount) + "0}");
 }
 
+/// How a change that was made is reverted, for whoever asked for it. A count that it set to 0
+/// cannot be given back: the window began again with it.
+std::string Reverted(bool reset, const State& before) {
+  if (!reset || !HasCounted(before)) return "so it was reverted";
+  const std::size_t at = before->rfind(kCount) + kCount.size();
+  return "so it was reverted, except for the count: it was " +
+         before->substr(at, before->size() - at - 1) + " and starts at 0";
+}
+
 /// Runs tasks one after the other, also those that are given while one runs: a long queue of
 /// changes that end at once does not become a deep stack.
 void RunFlat(std::function<void()> task) {
@@ -124,8 +133,8 @@ void ConfigChanges::Write(const ChangePtr& change) {
 void ConfigChanges::TakeBack(const ChangePtr& change, const Error& why) {
   change->undoable.restore(
       change->name, change->before, [this, change, why](const Status& restored) {
-        const std::string fate =
-            restored.ok() ? "so it was reverted" : "and could not be reverted, so it is in force";
+        const std::string fate = restored.ok() ? Reverted(change->resets_count, change->before)
+                                               : "and could not be reverted, so it is in force";
         telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
                        {{"target", std::string_view(change->entry.target)},
                         {"who", std::string_view(change->entry.who)},

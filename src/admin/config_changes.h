@@ -16,7 +16,8 @@ namespace weir::admin {
 
 /// Changes of configuration other than policies. Each is written to the audit log with the state
 /// before and after, so that it can be undone; changes of one object are made one after the other.
-/// A change that cannot be written to the log is reverted at once.
+/// A change that cannot be written to the log is reverted at once, except for a count that it set
+/// to 0; the answer says so.
 ///
 /// Thread-safe but for Add. Everything given must outlive the last change.
 class ConfigChanges {

@@ -47,6 +47,10 @@ class ConfigChangesTest : public ::testing::Test {
            return std::string(request.path);
          },
          .read = [this](const std::string& name, const auto& done) { done(Read(name)); },
+         .resets_count =
+             [](const http::Request& request) {
+               return request.body.find("keep") == std::string::npos;
+             },
          .restore =
              [this](const std::string& name, const Undoable::State& wanted, const auto& done) {
                Put(name, wanted);
@@ -179,6 +183,20 @@ TEST_F(ConfigChangesTest, WhatCannotBeWrittenDownIsTakenBack) {
   EXPECT_EQ(response.status / 100, 5);
   EXPECT_THAT(response.body, HasSubstr("so it was reverted"));
   EXPECT_EQ(Read("a"), "old");
+}
+
+TEST_F(ConfigChangesTest, ACountThatIsNotGivenBackIsSaid) {
+  things_["a"] = R"({"limit":9,"currentCount":7})";
+  audit_.broken = true;
+  auto reset = Start("a", R"({"limit":10,"currentCount":0})");
+  Release();
+  const std::string why = reset.get().body;
+  EXPECT_THAT(why, HasSubstr("so it was reverted, except for the count: it was 7 and starts at 0"));
+
+  things_["a"] = R"({"limit":9,"currentCount":7})";
+  auto kept = Start("a", R"({"limit":10,"keep":1,"currentCount":7})");
+  Release();
+  EXPECT_THAT(kept.get().body, HasSubstr("so it was reverted: "));
 }
 
 TEST_F(ConfigChangesTest, AnUndoLooksThroughAllLaterEntries) {
