@@ -17,7 +17,7 @@ constexpr Nanos kRetry = 5'000'000'000;
 /// So long before a policy ends, what comes back then is read.
 constexpr Nanos kAhead = Nanos{24} * 3600 * 1'000'000'000;
 /// Of so many policies at a time: others wait for the database, too.
-constexpr int kReadsAtOnce = 100;
+constexpr std::size_t kReadsAtOnce = 100;
 
 /// What was in force before the changes that had an end: nothing if the policy was made with one.
 /// An error if the history does not go back so far: only so many versions are kept, and a Redis can
@@ -73,6 +73,12 @@ void PolicyExpiry::Keep(const StoredPolicy& policy, std::optional<StoredPolicy> 
   known_.insert_or_assign(policy.key, Before{policy.version, std::move(before)});
 }
 
+std::optional<std::size_t> PolicyExpiry::Reading(const StoredPolicy& policy) const {
+  const std::lock_guard lock(mutex_);
+  if (reading_.contains({policy.key, policy.version})) return std::nullopt;
+  return reading_.size();
+}
+
 void PolicyExpiry::ForgetOthers(const std::set<std::string, std::less<>>& keys) {
   const std::lock_guard lock(mutex_);
   std::erase_if(known_, [&keys](const auto& one) { return !keys.contains(one.first); });
@@ -116,23 +122,32 @@ void PolicyExpiry::EndHere(const StoredPolicy& expired, const Error& why) {
 }
 
 void PolicyExpiry::LookAhead(const StoredPolicy& policy) {
+  {
+    const std::lock_guard lock(mutex_);
+    reading_.emplace(policy.key, policy.version);
+  }
   store_.History(policy.key, kEntriesAtOnce,
                  [self = shared_from_this(),
                   policy](const Result<std::vector<policy::PolicyChange>>& history) {
-                   if (!history.ok()) return;  // read again when the database is back
-                   auto before = BeforeExpiry(policy, *history);
-                   if (before.ok()) self->Keep(policy, std::move(*before));
+                   if (history.ok()) {
+                     auto before = BeforeExpiry(policy, *history);
+                     if (before.ok()) self->Keep(policy, std::move(*before));
+                   }  // else read again when the database is back
+                   const std::lock_guard lock(self->mutex_);
+                   self->reading_.erase({policy.key, policy.version});
                  });
 }
 
-Nanos PolicyExpiry::Look(const StoredPolicy& policy, Nanos now, int& reads) {
+Nanos PolicyExpiry::Look(const StoredPolicy& policy, Nanos now, std::size_t& reads) {
   if (policy.expires_at <= now) {
     EndOne(policy);
     return now + kRetry;  // one that could not be ended is tried again after a while
   }
   if (policy.expires_at - kAhead > now) return policy.expires_at - kAhead;
   if (Find(policy)) return policy.expires_at;
-  if (reads++ >= kReadsAtOnce) return now + 1;
+  const auto reading = Reading(policy);
+  if (!reading) return policy.expires_at;
+  if (*reading >= kReadsAtOnce || reads++ >= kReadsAtOnce) return now + 1;
   LookAhead(policy);
   return policy.expires_at;
 }
@@ -142,7 +157,7 @@ void PolicyExpiry::EndExpired(Nanos now) {
   if (version == seen_version_ && (next_expiry_ == 0 || now < next_expiry_)) return;
   seen_version_ = version;
   next_expiry_ = 0;
-  int reads = 0;
+  std::size_t reads = 0;
   std::set<std::string, std::less<>> ending;
   std::string after;
   do {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "admin/policy_store.h"
 #include "policy/catalog.h"
@@ -38,10 +39,12 @@ class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
 
   std::optional<Before> Find(const policy::StoredPolicy& policy) const;
   void Keep(const policy::StoredPolicy& policy, std::optional<policy::StoredPolicy> before);
+  /// How many reads are under way; nothing: this policy's is.
+  std::optional<std::size_t> Reading(const policy::StoredPolicy& policy) const;
   void ForgetOthers(const std::set<std::string, std::less<>>& keys);
 
   /// When to look at it again.
-  Nanos Look(const policy::StoredPolicy& policy, Nanos now, int& reads);
+  Nanos Look(const policy::StoredPolicy& policy, Nanos now, std::size_t& reads);
   void LookAhead(const policy::StoredPolicy& policy);
   void EndOne(const policy::StoredPolicy& expired);
   void EndHere(const policy::StoredPolicy& expired, const Error& why);
@@ -52,6 +55,7 @@ class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
   // By the policies' keys: of those that end soon, so that they end without the database, too.
   mutable std::mutex mutex_;
   std::map<std::string, Before, std::less<>> known_;
+  std::set<std::pair<std::string, std::int64_t>> reading_;  // keys and versions, under way
 
   // For EndExpired's thread.
   std::uint64_t seen_version_ = 0;
