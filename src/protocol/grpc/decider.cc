@@ -17,6 +17,9 @@ constexpr std::size_t kKeptChecks = 4096;
 constexpr std::size_t kKeptBursts = 64;
 // Keys and descriptors that are decided in one turn.
 constexpr std::size_t kPartsAtOnce = 512;
+// What bursts that are decided in turns may weigh together, if they are several: about two messages
+// of 10,000 checks. The verdicts of what is decided come on top of it.
+constexpr std::size_t kMostMidway = 16 << 20;
 
 // What requests take in memory beyond their own bytes, roughly and rather too much.
 constexpr std::size_t kEntryBytes = 96;
@@ -62,7 +65,7 @@ Status DecidingMethod::Take(Call& call, google::protobuf::Message& request, Burs
   if (Status held = call.Hold(burst.WeightOf(first)); !held.ok()) return held;
   if (!burst.session_) burst.session_ = call.session().link();
   burst.jobs_.push_back({this, &request, call.id(), call.Expect(), first, burst.used_ - first,
-                         burst.origin_.trace, now});
+                         /*dropped=*/false, burst.origin_.trace, now});
   return {};
 }
 
@@ -101,6 +104,7 @@ void Burst::AddEntry(std::string_view key, std::string_view value) {
 }
 
 google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method, std::size_t bytes) {
+  bytes_ += bytes;
   if (bytes > kLargeMessage) {
     // In large blocks, which are quick to make and go back to the system when they are freed.
     google::protobuf::ArenaOptions blocks;
@@ -125,6 +129,7 @@ google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method, std:
 }
 
 void Burst::DropLastMessage(const DecidingMethod& method, std::size_t bytes) noexcept {
+  bytes_ -= bytes;
   if (bytes > kLargeMessage) return large_.pop_back();
   for (Shelf& shelf : shelves_) {
     if (shelf.method == &method) shelf.messages[--shelf.used].reset();
@@ -185,14 +190,33 @@ void Burst::Record(const Job& job, telemetry::Tracer* tracer) const {
   limiter::RecordRequest(tracer, span, std::span(checks_).subspan(job.first, job.count));
 }
 
+/// Null if nobody waits for the answer any more: the session may have gone while others were
+/// decided or the store was asked, and the call may have been cancelled, or be over its deadline.
+Call* Burst::CallOf(const Job& job) const noexcept {
+  if (*session_ == nullptr) return nullptr;
+  Call* const call = (*session_)->Find(job.call);
+  return call == nullptr || call->finished() ? nullptr : call;
+}
+
+/// Passes over what is left of calls that have ended, up to the next check to ask about.
+void Burst::DropEnded() noexcept {
+  for (; job_ < jobs_.size(); ++job_) {
+    Job& job = jobs_[job_];
+    const std::size_t end = job.first + job.count;
+    if (end <= asked_) continue;
+    if (CallOf(job) != nullptr) return;
+    job.dropped = true;
+    asked_ = end;
+  }
+}
+
 void Burst::Answer(telemetry::Tracer* tracer) {
   for (const Job& job : jobs_) {
+    if (job.dropped) continue;
     if (job.trace.sampled) [[unlikely]]
       Record(job, tracer);
-    // The session may have gone while the store was asked, and the call may have been cancelled.
-    if (*session_ == nullptr) break;
-    Call* call = (*session_)->Find(job.call);
-    if (call == nullptr || call->finished()) continue;
+    Call* const call = CallOf(job);
+    if (call == nullptr) continue;
     job.method->Answer(job, std::span(checks_).subspan(job.first, job.count), *call);
   }
 }
@@ -204,7 +228,7 @@ void Burst::Clear() {
   }
   session_.reset();
   jobs_.clear();
-  used_ = asked_ = 0;
+  used_ = asked_ = job_ = bytes_ = 0;
   kept_.clear();
   check_extents_.clear();
   descriptor_extents_.clear();
@@ -234,23 +258,39 @@ bool Decider::Begin() {
     collecting_ = idle_.back();
     idle_.pop_back();
     burst->Point();
-    if (Ask(*burst)) midway_.push_back(burst);
+    if (Ask(*burst)) midway_weight_ += midway_.emplace_back(burst, burst->weight()).weight;
+  }
+  while (midway_weight_ > kMostMidway && midway_.size() > 1) {
+    const Midway next = midway_.front();
+    midway_.pop_front();
+    midway_weight_ -= next.weight;
+    while (Ask(*next.burst)) continue;
   }
   return !midway_.empty();
 }
 
 bool Decider::Turn() {
   if (midway_.empty()) return false;
-  Burst* const burst = midway_.front();
+  const Midway next = midway_.front();
   midway_.pop_front();
-  if (Ask(*burst)) midway_.push_back(burst);
+  if (Ask(*next.burst)) {
+    midway_.push_back(next);
+  } else {
+    midway_weight_ -= next.weight;
+  }
   return !midway_.empty();
 }
 
 /// Asks about a turn's work of the checks that are left, whether or not those before are decided.
 /// True: there are more.
 bool Decider::Ask(Burst& burst) {
+  // Those of the first turn have only just arrived.
+  if (burst.asked_ > 0) burst.DropEnded();
   const std::size_t first = burst.asked_;
+  if (first > 0 && first == burst.used_) {
+    if (burst.asking_ == 0) Finish(burst);
+    return false;
+  }
   for (std::size_t parts = 0; burst.asked_ < burst.used_ && parts < kPartsAtOnce; ++burst.asked_) {
     parts += std::max<std::size_t>(burst.check_extents_[burst.asked_].count, 1);
   }
@@ -266,6 +306,10 @@ void Decider::Done(Burst& burst) {
     burst.kept_.push_back(limiter_.Keep());
     return;
   }
+  Finish(burst);
+}
+
+void Decider::Finish(Burst& burst) {
   burst.Answer(limiter_.tracer());
   if (idle_.size() >= kKeptBursts) {
     all_.erase(&burst);

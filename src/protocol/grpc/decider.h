@@ -41,6 +41,7 @@ struct Job {
   std::uint64_t number = 0;  ///< its place among the answers of a stream
   std::size_t first = 0;     ///< its checks in the burst
   std::size_t count = 0;
+  bool dropped = false;  ///< its call ended before all of them were asked about
   telemetry::SpanContext trace = {};
   Nanos arrived = 0;  ///< kept only if it is traced
 };
@@ -114,6 +115,9 @@ class Burst {
   void DropLastMessage(const DecidingMethod& method, std::size_t bytes) noexcept;
   void Truncate(std::size_t checks) noexcept;
   std::size_t WeightOf(std::size_t first) const noexcept;
+  std::size_t weight() const noexcept { return bytes_ + WeightOf(0); }
+  Call* CallOf(const Job& job) const noexcept;
+  void DropEnded() noexcept;
   void PointCheckAt(std::size_t index);
   void Point();
   void Answer(telemetry::Tracer* tracer);
@@ -123,6 +127,8 @@ class Burst {
 
   std::shared_ptr<Session*> session_;
   std::vector<Job> jobs_;
+  std::size_t job_ = 0;                 // the first that may have checks left to ask about
+  std::size_t bytes_ = 0;               // of their messages
   limiter::Origin origin_;              // of the checks that are being added
   std::vector<limiter::Check> checks_;  // the first used_ are this burst's
   std::size_t used_ = 0;
@@ -158,20 +164,32 @@ class Decider {
   /// The same in turns, for those who have other work in between: one message may ask about 20,000
   /// descriptors, which takes a reactor many milliseconds. Begin decides what is not more than a
   /// turn's work, else a part of it, and Turn another part. True: there is more, call Turn.
+  ///
+  /// What is left of calls that end meanwhile is not asked about: nobody waits for it, and those
+  /// who do would wait longer. The account of a call ends with it, so what is decided in turns is
+  /// bounded here: if there is too much, Begin finishes some of it at once, at the cost of those
+  /// who send more.
   bool Begin();
   bool Turn();
   bool midway() const noexcept { return !midway_.empty(); }
 
  private:
+  struct Midway {
+    Burst* burst;
+    std::size_t weight;
+  };
+
   Burst& NewBurst();
   bool Ask(Burst& burst);
   void Done(Burst& burst);
+  void Finish(Burst& burst);
 
   limiter::Limiter& limiter_;
   std::unordered_map<const Burst*, std::unique_ptr<Burst>> all_;
   std::vector<Burst*> idle_;
   Burst* collecting_ = nullptr;
-  std::deque<Burst*> midway_;  // the limiter was asked about a part of them
+  std::deque<Midway> midway_;  // the limiter was asked about a part of them
+  std::size_t midway_weight_ = 0;
 };
 
 }  // namespace weir::grpc

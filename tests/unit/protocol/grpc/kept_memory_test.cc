@@ -150,6 +150,17 @@ TEST_F(KeptMemoryTest, WhatRefusedMessagesSaidIsForgotten) {
   EXPECT_LT(live, before + kMiB);
 }
 
+// About 10 MiB each. Nothing is decided in between.
+TEST_F(KeptMemoryTest, WhatIsDecidedInTurnsIsBoundedThoughItsCallsAreGone) {
+  services_.OnBurstEnd([this] { (void)decider_.Begin(); });
+  v1::CheckBatchRequest batch;
+  for (int i = 0; i < 10'000; ++i) batch.add_checks()->set_key("k");
+  const std::string body = Framed(batch);
+  const std::size_t before = live;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(Ask("/weir.v1.Limiter/CheckBatch", body), "");
+  EXPECT_LT(live, before + 32 * kMiB);
+}
+
 TEST_F(KeptMemoryTest, AfterASlowStoreFewBurstsAreKept) {
   v1::CheckBatchRequest batch;
   for (int i = 0; i < 1'000; ++i) batch.add_checks()->set_key("k");
