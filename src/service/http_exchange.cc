@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/json_writer.h"
@@ -24,6 +25,10 @@ constexpr std::size_t kMaxIdBytes = 128;
 constexpr std::size_t kPartsAtOnce = 256;
 
 bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
+
+std::size_t PartsOf(const limiter::Check& check) noexcept {
+  return std::max<std::size_t>(check.request.descriptors.size(), 1);
+}
 
 }  // namespace
 
@@ -283,12 +288,25 @@ std::span<limiter::Check> HttpExchanges::TakeChecks() noexcept {
   const std::span<limiter::Check> checks = batch_.checks();
   const std::size_t first = taken_;
   for (std::size_t parts = 0; taken_ < checks.size() && parts < kPartsAtOnce; ++taken_) {
-    parts += std::max<std::size_t>(checks[taken_].request.descriptors.size(), 1);
+    parts += PartsOf(checks[taken_]);
   }
+  if (first == 0 && midway()) {
+    std::size_t parts = 0;
+    for (const limiter::Check& check : checks) parts += PartsOf(check);
+    if (worker_.BeginParts(parts)) {
+      parts_ = parts;
+    } else {
+      taken_ = checks.size();
+    }
+  }
+  if (!midway()) EndParts();
   return checks.subspan(first, taken_ - first);
 }
 
+void HttpExchanges::EndParts() noexcept { worker_.EndParts(std::exchange(parts_, 0)); }
+
 void HttpExchanges::Clear() {
+  EndParts();
   taken_ = 0;
   kept_.clear();
   items_.clear();

@@ -19,6 +19,9 @@ namespace weir::service {
 class HttpExchanges {
  public:
   explicit HttpExchanges(HttpWorker& worker) : worker_(worker) {}
+  ~HttpExchanges() { EndParts(); }
+  HttpExchanges(const HttpExchanges&) = delete;
+  HttpExchanges& operator=(const HttpExchanges&) = delete;
 
   /// Adds the paths whose requests are decided together.
   static void AddRoutes(http::Router& router);
@@ -30,7 +33,7 @@ class HttpExchanges {
   bool full() const noexcept {
     return batch_.size() >= http::kMaxChecks || items_.size() >= kMaxItems;
   }
-  /// The next checks to be decided, a turn's work of them.
+  /// The next checks to be decided, a turn's work of them; or all, if too many others are midway.
   std::span<limiter::Check> TakeChecks() noexcept;
   /// TakeChecks has given some of them, and has more.
   bool midway() const noexcept { return taken_ != 0 && taken_ != batch_.size(); }
@@ -81,10 +84,12 @@ class HttpExchanges {
   void ReadFields(const http::Request& request, Item& item);
   void Trace(const Item& item, Nanos now);
   int StatusOf(const Item& item);
+  void EndParts() noexcept;
 
   HttpWorker& worker_;
   http::CheckBatch batch_;
   std::size_t taken_ = 0;  // of its checks
+  std::size_t parts_ = 0;  // that the worker knows of while some are left to take
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<Item> items_;
   std::string body_;

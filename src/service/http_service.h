@@ -124,6 +124,15 @@ class HttpWorker {
   /// What answers hold that wait for their clients.
   MemoryBudget& answers() noexcept { return answers_; }
 
+  /// So many keys and descriptors of a request are to be decided in parts; until EndParts it waits
+  /// for its turns, with all that it holds. False: too many already do.
+  bool BeginParts(std::size_t parts) noexcept {
+    if (in_parts_ != 0 && in_parts_ + parts > kMostInParts) return false;
+    in_parts_ += parts;
+    return true;
+  }
+  void EndParts(std::size_t parts) noexcept { in_parts_ -= parts; }
+
   /// A connection beyond the limit, for what must always be answered. The oldest one has to go when
   /// there are too many of them.
   void AddUrgent(net::Connection& connection);
@@ -134,6 +143,8 @@ class HttpWorker {
   void BindToThisThread() noexcept { thread_ = std::this_thread::get_id(); }
 
  private:
+  static constexpr std::size_t kMostInParts = 32'768;
+
   net::Reactor& reactor_;
   const HttpOptions& options_;
   const http::Router& router_;
@@ -146,6 +157,7 @@ class HttpWorker {
   std::vector<std::string> spare_output_;
   std::vector<net::Connection*> urgent_;
   std::size_t buffered_ = 0;
+  std::size_t in_parts_ = 0;
   MemoryBudget answers_;
   std::thread::id thread_;
 };
