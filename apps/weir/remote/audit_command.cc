@@ -74,9 +74,13 @@ std::string Summary(dom::element entry) {
   const bool was = entry["before"].get(before) == simdjson::SUCCESS;
   const bool is = entry["after"].get(after) == simdjson::SUCCESS;
   if (!is) return was ? "gone" : "";
-  // What a reset answers is not what it made.
-  if (!was)
-    return TextOf(entry, "action") == "key.reset" ? "" : Made(after, TextOf(entry, "target"));
+  if (!was && TextOf(entry, "action") == "key.reset") {
+    // What a reset answers is not what it made.
+    std::string_view status;
+    const bool unknown = after["status"].get(status) == simdjson::SUCCESS && status == "UNKNOWN";
+    return unknown ? "unknown: the store did not answer in time" : "";
+  }
+  if (!was) return Made(after, TextOf(entry, "target"));
   std::string text;
   for (const auto field : after) {
     const std::string now = simdjson::minify(field.value);

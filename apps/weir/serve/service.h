@@ -92,7 +92,7 @@ class Service {
   void Audit(policy::AuditEntry entry);
   void AuditClaim(const http::Request& request, const std::string& config, std::size_t count);
   void AuditNote(const slots::ClaimNote& note, const slots::ClaimAudit::Written& written);
-  void AuditReset(const std::string& who, std::string_view key);
+  void AuditReset(const std::string& who, std::string_view key, const Status& outcome);
   void AddMetrics();
   Status Listen(net::Door& door, const config::Address& address);
   admin::RunningTotals ReadTotals() const;

@@ -151,9 +151,8 @@ Status Service::OpenResp() {
                                       std::string_view key) {
     audit_tally_->Note(who, action, key.empty() ? std::string() : "key:" + std::string(key), 1);
   };
-  options.hooks.on_reset = [this](const std::string& who, std::string_view key) {
-    AuditReset(who, key);
-  };
+  options.hooks.on_reset = [this](const std::string& who, std::string_view key,
+                                  const Status& outcome) { AuditReset(who, key, outcome); };
   options.hooks.version = telemetry::kVersion;
   resp_door_.emplace(
       pool_->size(),
@@ -162,8 +161,11 @@ Status Service::OpenResp() {
   return Listen(*resp_door_, config_.listen.resp);
 }
 
-void Service::AuditReset(const std::string& who, std::string_view key) {
-  Audit({.who = who, .action = "key.reset", .target = "key:" + std::string(key)});
+void Service::AuditReset(const std::string& who, std::string_view key, const Status& outcome) {
+  Audit({.who = who,
+         .action = "key.reset",
+         .target = "key:" + std::string(key),
+         .after = outcome.ok() ? "" : R"({"status":"UNKNOWN"})"});
 }
 
 }  // namespace weir::app

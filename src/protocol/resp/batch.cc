@@ -87,8 +87,11 @@ void Batch::AddReset(std::string_view key, std::string who, Protocol protocol) {
 void Batch::TellResets(const ToldReset& tell) const {
   for (const Reset& reset : resets_) {
     const limiter::Check& check = checks_[reset.check];
-    if (check.status.ok() && IsCharged(checks_[reset.check - 1]))
-      tell(reset.who, check.request.key);
+    // A store that did not answer in time may have done it all the same.
+    const bool late = !check.status.ok() && check.status.error().code == Code::kDeadlineExceeded;
+    if ((check.status.ok() || late) && IsCharged(checks_[reset.check - 1])) {
+      tell(reset.who, check.request.key, check.status);
+    }
   }
 }
 

@@ -59,8 +59,10 @@ class Batch {
   /// A WEIR.RESET by `who`. The key is looked at first, to know whether there is anything to
   /// forget.
   void AddReset(std::string_view key, std::string who, Protocol protocol);
-  /// Calls `tell` with each reset that forgot something. Requires that `done` has run.
-  using ToldReset = std::function<void(const std::string& who, std::string_view key)>;
+  /// Calls `tell` with each reset that forgot something, or may have: then `outcome` says why that
+  /// is not known. Requires that `done` has run.
+  using ToldReset =
+      std::function<void(const std::string& who, std::string_view key, const Status& outcome)>;
   void TellResets(const ToldReset& tell) const;
 
   /// A WEIR.APPLY of another Weir, whose store this is. May be larger than kMaxQuestions by itself:

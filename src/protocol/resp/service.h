@@ -51,9 +51,10 @@ struct Hooks {
   /// empty.
   std::function<void(const std::string& who, std::string_view action, std::string_view key)>
       on_give_back;
-  /// Told which administrator has reset which key, if there was anything to forget. Must be
+  /// Told which administrator has reset which key, if there was anything to forget. `outcome` is an
+  /// error if the store did not answer in time: then the key may have been reset. Must be
   /// thread-safe and not block. May be empty.
-  std::function<void(const std::string& who, std::string_view key)> on_reset;
+  std::function<void(const std::string& who, std::string_view key, const Status& outcome)> on_reset;
   std::string version;  ///< of the program, as INFO and HELLO say it
 };
 

@@ -143,8 +143,8 @@ TEST_F(RespLogin, ResetIsForAdministrators) {
     return "the admin";
   };
   std::vector<std::string> resets;
-  service_.on_reset = [&](const std::string& who, std::string_view key) {
-    resets.push_back(who + " of " + std::string(key));
+  service_.on_reset = [&](const std::string& who, std::string_view key, const Status& outcome) {
+    resets.push_back(who + (outcome.ok() ? " of " : " perhaps of ") + std::string(key));
   };
   EXPECT_THAT(Talk("WEIR.RESET a\r\n"),
               StartsWith("-NOPERM WEIR.RESET requires a key with the role operate"));
@@ -160,6 +160,10 @@ TEST_F(RespLogin, ResetIsForAdministrators) {
   EXPECT_EQ(Talk("WEIR.RESET a\r\n"), "-TRYAGAIN gone\r\n");
   limiter_.status = {};
   EXPECT_THAT(resets, ElementsAre("the admin of a")) << "it was not reset";
+  limiter_.status = Error{Code::kDeadlineExceeded, "late"};
+  EXPECT_EQ(Talk("WEIR.RESET a\r\n"), "-TRYAGAIN late\r\n");
+  limiter_.status = {};
+  EXPECT_THAT(resets, ElementsAre("the admin of a", "the admin perhaps of a"));
   // A full batch takes a reset as its last command.
   std::string many;
   for (std::size_t i = 0; i + 1 < Batch::kMaxQuestions; ++i) many += "WEIR.PEEK a\r\n";
