@@ -244,6 +244,14 @@ void Stream::Drain(std::chrono::milliseconds grace) {
   Run();
 }
 
+void Stream::LimitGreeting(std::chrono::milliseconds limit) {
+  if (closed()) return;
+  times_.greeting = std::min(times_.greeting, limit);
+  if (timing_ != Timing::kGreeting) return;
+  timing_ = Timing::kNone;
+  SetTimer();
+}
+
 void Stream::Close() {
   if (std::exchange(state_, State::kClosed) == State::kClosed) return;
   timers_.Cancel(*this);

@@ -89,6 +89,8 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   void WakeLater();
   /// Closes after what is under way, and after `grace` if nothing is.
   void Drain(std::chrono::milliseconds grace);
+  /// The peer has no more than this to say who it is, from now on.
+  void LimitGreeting(std::chrono::milliseconds limit);
   /// Closes at once, whatever is under way.
   void Close();
   bool closed() const noexcept { return state_ == State::kClosed; }
@@ -119,7 +121,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
   Session& session_;
   TimerWheel& timers_;
   Turns& turns_;
-  const Times times_;
+  Times times_;
   std::size_t lingered_ = 0;
   std::chrono::milliseconds grace_{0};
   Next next_ = Next::kAgain;

@@ -40,8 +40,8 @@ void GrpcConnection::Drain() {
   if (reactor().draining()) health_.SetServing(false);
   end_calls_at_ = steady_clock::now() + options_.drain_grace;
   session_.Drain();
-  // A peer that has not begun has nothing under way.
-  if (!session_.greeted()) stream_.Drain(options_.drain_grace);
+  // A peer that has not begun may have its first call on the way, behind its greeting.
+  if (!session_.greeted()) stream_.LimitGreeting(options_.drain_grace);
   SetTimer();
 }
 

@@ -1,0 +1,75 @@
+#include "service/grpc_connection.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "hostile/h2_frames.h"
+#include "protocol/grpc/method.h"
+#include "support/scripted_transport.h"
+
+namespace weir::service {
+namespace {
+
+using test::ScriptedTransport;
+using test::Wire;
+
+/// Answers every call with the status 0 and no message.
+class Done final : public grpc::Method {
+ public:
+  void OnMessage(grpc::Call& call, std::string_view) override {
+    call.Finish(grpc::StatusCode::kOk);
+  }
+};
+
+class GrpcConnectionTest : public ::testing::Test {
+ protected:
+  GrpcConnectionTest() {
+    services_.Add("/test.Test/Done", std::make_unique<Done>());
+    connection_ = new GrpcConnection(reactor_, std::make_unique<ScriptedTransport>(wire_),
+                                     services_, health_, metrics_, options_);
+    wire_.room = std::size_t{1} << 30U;
+    connection_->Start();
+  }
+  ~GrpcConnectionTest() override {
+    connection_->Abort();
+    wire_.LetGo();
+  }
+
+  /// The peer sends this, and the connection has all the turns that it asks for.
+  void Arrive(const std::string& bytes) {
+    wire_.arrived += bytes;
+    while (!wire_.closed && (wire_.turn || (wire_.readable && !wire_.arrived.empty()))) {
+      auto& waits = wire_.turn ? wire_.turn : wire_.readable;
+      wire_.Tell(waits, wire_.turn ? &net::Transport::Watcher::OnTurn
+                                   : &net::Transport::Watcher::OnReadable);
+    }
+  }
+
+  const GrpcDoorOptions options_;
+  grpc::Services services_;
+  grpc::Health health_{{}};
+  net::DoorMetrics metrics_;
+  net::Reactor reactor_{0, 10};
+  Wire wire_;
+  boost::intrusive_ptr<GrpcConnection> connection_;
+};
+
+TEST_F(GrpcConnectionTest, TheFirstCallOfAPeerThatGreetsDuringADrainIsAnswered) {
+  using namespace test::h2;
+  connection_->Drain();
+  Arrive(Hello());
+  ASSERT_FALSE(wire_.shut_down || wire_.closed);
+  wire_.taken.clear();
+  Arrive(Frame(kHeaders, kEndHeaders, 1, CallHead("/test.Test/Done")) +
+         Frame(kData, kEndStream, 1, std::string(5, '\0')));
+  // Trailers-only: HEADERS on stream 1 with END_HEADERS and END_STREAM.
+  EXPECT_NE(wire_.taken.find(std::string("\x01\x05\0\0\0\x01", 6)), std::string::npos);
+  // Nothing else is on the way when the server's PING comes back.
+  Arrive(Frame(kPing, kAck, 0, std::string(8, '\0')));
+  EXPECT_TRUE(wire_.shut_down);
+}
+
+}  // namespace
+}  // namespace weir::service
