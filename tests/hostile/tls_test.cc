@@ -1,6 +1,7 @@
 // What clients that never finish a TLS handshake can make the program hold, and for how long.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "e2e/service/fixture.h"
@@ -33,32 +34,44 @@ class HalfHandshakes : public ServiceTest {
     }
   }
 
-  /// Whoever came before has been served when this is answered.
-  void AskOnce() {
-    ChildProcess curl({"curl", "-s", "-o", "/dev/null", "--noproxy", "*", "--max-time", "30",
-                       "--cacert", made_.authority().string(),
-                       "https://localhost:" + std::to_string(weir_->Port("http")) + "/healthz"});
+  std::string Ask(const std::string& path) {
+    ChildProcess curl({"curl", "-s", "--noproxy", "*", "--max-time", "120", "--cacert",
+                       made_.authority().string(),
+                       "https://localhost:" + std::to_string(weir_->Port("http")) + path});
     EXPECT_EQ(curl.Wait(), 0);
+    return curl.output();
+  }
+
+  /// What has come before is read when this returns, from whichever port: all have one thread.
+  void WaitForAll() {
+    ASSERT_TRUE(WaitUntil([&] {
+      const std::string all = std::to_string(open_.size() + ++asked_);
+      return Ask("/metrics").find("\nweir_connections_accepted_total " + all + "\n") !=
+             std::string::npos;
+    }));
+    ++asked_;
+    Ask("/healthz");
   }
 
   Certificates made_;
   std::vector<std::unique_ptr<TcpConnection>> open_;
+  std::size_t asked_ = 0;
 };
 
 TEST_F(HalfHandshakes, TakeNoMemoryForWhatIsOnlyAnnounced) {
-  AskOnce();
+  WaitForAll();
   const std::size_t before = Resident();
   // A record of four bytes, which begins a hello of 127 KiB.
   constexpr std::string_view kAnnounced("\x16\x03\x01\x00\x04\x01\x01\xff\x00", 9);
   constexpr int kEach = 200;
   Open(kEach, kAnnounced);
-  AskOnce();
+  WaitForAll();
   EXPECT_LT(Resident(), before + 3 * kEach * (std::size_t{64} << 10U));
 }
 
 TEST_F(HalfHandshakes, DoNotHoldUpAShutdown) {
   Open(3, "");
-  AskOnce();
+  WaitForAll();
   const Stopwatch stopwatch;
   EXPECT_EQ(weir_->process().Terminate(), 0);
   EXPECT_LT(stopwatch.elapsed(), 5s);
