@@ -15,6 +15,7 @@ class MemoryBackend final : public Backend {
   std::unique_ptr<Store> MakeStore(boost::asio::io_context&, int) override {
     return std::make_unique<memory::MemoryStore>(engine_);
   }
+  bool decides_at_once() const override { return true; }
 
  private:
   Engine engine_;

@@ -24,6 +24,9 @@ class Backend {
   /// memory store, which has none, shares its engine). The backend must outlive the store.
   virtual std::unique_ptr<Store> MakeStore(boost::asio::io_context& io, int node) = 0;
   std::unique_ptr<Store> MakeStore(boost::asio::io_context& io) { return MakeStore(io, 0); }
+
+  /// Whether its stores must decide within Apply: others may.
+  virtual bool decides_at_once() const { return false; }
 };
 
 /// `clock` decides instead of the backend's own; null: the backend's own. Must outlive the backend.
