@@ -211,15 +211,24 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
     if (kind.get_object().get(numbers) != simdjson::SUCCESS) {
       return Bad(found->name, "must be an object");
     }
-    return ReadFields(numbers, [&](std::string_view number, json::value given_number) -> Status {
-      const std::string copy(number);
-      const bool known = FieldOf(copy) == "capacity" || copy == found->span_name ||
-                         (FieldOf(copy) == "refillRate" && found->refills()) ||
-                         (copy == "buckets" && found->has_buckets);
-      if (!known)
-        return Bad(copy.substr(0, kMaxNameBytes), "is not a field of " + std::string(found->name));
-      return ReadField(copy, given_number, policy, given);
-    });
+    Status read =
+        ReadFields(numbers, [&](std::string_view number, json::value given_number) -> Status {
+          const std::string copy(number);
+          const bool known = FieldOf(copy) == "capacity" || copy == found->span_name ||
+                             (FieldOf(copy) == "refillRate" && found->refills()) ||
+                             (copy == "buckets" && found->has_buckets);
+          if (!known)
+            return Bad(copy.substr(0, kMaxNameBytes),
+                       "is not a field of " + std::string(found->name));
+          return ReadField(copy, given_number, policy, given);
+        });
+    if (!read.ok()) return read;
+    // As in policy files.
+    const std::string span(found->refills() ? "refill_per_second" : found->span_name);
+    for (const std::string& needed : {std::string(found->limit_name), span}) {
+      if (!given.contains(FieldOf(needed))) return Bad(found->name, "requires " + needed);
+    }
+    return {};
   });
 }
 
@@ -239,6 +248,35 @@ std::vector<std::string> UnusedNumbers(const policy::StoredPolicy& policy, const
                             policy.window_seconds != usual.window_seconds);
   note("buckets", !kind.has_buckets && policy.buckets != 0);
   return unused;
+}
+
+/// What is missing gets a usual value, which may not be what was meant.
+void NoteMissing(const policy::StoredPolicy& policy, const Given& given,
+                 std::vector<std::string>& warnings) {
+  if (policy.type.is_override() || policy.unlimited) return;
+  if (!given.contains("capacity")) {
+    warnings.push_back("capacity is missing; the limit is " + std::to_string(policy.capacity));
+  }
+  if (algorithm::Of(policy.type.algorithm()).refills()) {
+    if (given.contains("refillRate")) return;
+    warnings.push_back("refillRate is missing; " + std::to_string(policy.refill_rate) +
+                       " permits come back each second");
+  } else if (!given.contains("windowSeconds")) {
+    warnings.push_back("windowSeconds is missing; it is " + std::to_string(policy.window_seconds));
+  }
+}
+
+/// Who gives a bucket a window and no rate means a window, and would get many times its limit.
+Status CheckSpan(const policy::StoredPolicy& policy, const Given& given) {
+  if (policy.type.is_override() || policy.unlimited) return {};
+  const algorithm::Descriptor& kind = algorithm::Of(policy.type.algorithm());
+  const auto window = given.find("windowSeconds");
+  if (!kind.refills() || given.contains("refillRate") || window == given.end()) return {};
+  return Bad("refillRate", "is missing; a " + std::string(kind.type) + " has no " + window->second +
+                               ". Give the permits that come back each second, or use "
+                               "SLIDING_WINDOW for " +
+                               std::to_string(policy.capacity) + " in any " +
+                               std::to_string(policy.window_seconds) + " s");
 }
 
 }  // namespace
@@ -279,10 +317,9 @@ Result<PolicyBody> ReadPolicyBody(std::string_view body) {
       return Bad("key", plain.error().message);
     }
   }
+  if (Status span = CheckSpan(policy, given); !span.ok()) return span.error();
   std::vector<std::string> warnings = UnusedNumbers(policy, given);
-  if (!given.contains("capacity") && !policy.unlimited && !policy.type.is_override()) {
-    warnings.push_back("capacity is missing; the limit is " + std::to_string(policy.capacity));
-  }
+  NoteMissing(policy, given, warnings);
   const bool counts = !policy.unlimited && !policy.type.is_override() && !policy.overdraw;
   if (counts && policy.cost > policy.capacity) {
     warnings.push_back("every request is refused: each costs " + std::to_string(policy.cost) +

@@ -268,7 +268,7 @@ TEST_F(Cli, PoliciesMayBeWrittenWithTheNamesOfFiles) {
 
 TEST_F(Cli, NumbersThatAreNotUsedAreNamed) {
   const std::string file = File(
-      R"([{"key":"w","type":"SLIDING_WINDOW","capacity":5,"refillRate":10},)"
+      R"([{"key":"w","type":"SLIDING_WINDOW","capacity":5,"refillRate":10,"windowSeconds":60},)"
       R"({"key":"z","type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60}])");
   EXPECT_EQ(Weir({"policy", "apply", file}).error_output,
             "weir: warning: w: refillRate is not used by SLIDING_WINDOW\n");

@@ -51,9 +51,10 @@ TEST(ConfigCheck, GoodFilesAreOk) {
 // A job that checks the wrong folder must not pass.
 TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   const test::TempDir folder;
-  const Outcome empty = Check(folder.path());
+  const Outcome empty = Check(folder.path().string());
   EXPECT_EQ(empty.code, 1);
-  EXPECT_THAT(empty.err, HasSubstr(folder.path() + ": has no policy files (.yaml or .yml)"));
+  EXPECT_THAT(empty.err,
+              HasSubstr(folder.path().string() + ": has no policy files (.yaml or .yml)"));
   EXPECT_THAT(empty.out, Not(HasSubstr("ok")));
 }
 

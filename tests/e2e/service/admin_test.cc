@@ -71,18 +71,23 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
     EXPECT_EQ(created.status, 201) << created.body;
     return created.body;
   };
-  EXPECT_THAT(create(R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":10)"),
+  EXPECT_THAT(create(R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":10,"windowSeconds":60)"),
               HasSubstr(R"("warnings":["refillRate is not used by SLIDING_WINDOW"]})"));
-  EXPECT_THAT(create(R"("type":"TOKEN_BUCKET","capacity":5,"window":"2m","buckets":4)"),
-              HasSubstr(R"(["window is not used by TOKEN_BUCKET","buckets is not used by )"));
-  for (const char* numbers : {R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":0)",
-                              R"("type":"SLIDING_WINDOW","capacity":5)",
-                              R"("type":"TOKEN_BUCKET","capacity":5,"windowSeconds":60)"}) {
+  EXPECT_THAT(
+      create(R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"window":"2m","buckets":4)"),
+      HasSubstr(R"(["window is not used by TOKEN_BUCKET","buckets is not used by )"));
+  for (const char* numbers :
+       {R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60)",
+        R"("type":"SLIDING_WINDOW","capacity":5,"windowSeconds":60)",
+        R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"windowSeconds":60)"}) {
     EXPECT_THAT(create(numbers), Not(HasSubstr("warnings"))) << numbers;
   }
   // A limit that nobody chose.
   const std::string made = create(R"("type":"FIXED_WINDOW")");
-  EXPECT_THAT(made, HasSubstr(R"("warnings":["capacity is missing; the limit is 100"]})"));
+  EXPECT_THAT(
+      made,
+      HasSubstr(
+          R"("warnings":["capacity is missing; the limit is 100","windowSeconds is missing; it is 60"]})"));
   EXPECT_THAT(create(R"("type":"FIXED_WINDOW","capacity":3,"windowSeconds":1,"cost":10)"),
               HasSubstr("every request is refused: each costs 10, more than the limit of 3"));
   // An answer may be sent back as it is.

@@ -1,0 +1,60 @@
+#include "admin/policy_body.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir::http {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+PolicyBody Read(const std::string& fields) {
+  const auto read = ReadPolicyBody(R"({"key":"k",)" + fields + "}");
+  EXPECT_TRUE(read.ok()) << fields << ": " << read.error().message;
+  return read.ok() ? *read : PolicyBody();
+}
+std::string Why(const std::string& fields) {
+  const auto read = ReadPolicyBody(R"({"key":"k",)" + fields + "}");
+  return read.ok() ? "no error" : read.error().message;
+}
+
+// 10 in 60 seconds would become 10 a second.
+TEST(PolicyBody, ABucketWithAWindowAndNoRateIsRefused) {
+  EXPECT_EQ(
+      Why(R"("type":"TOKEN_BUCKET","capacity":10,"windowSeconds":60)"),
+      "refillRate: is missing; a TOKEN_BUCKET has no windowSeconds. Give the permits that come "
+      "back each second, or use SLIDING_WINDOW for 10 in any 60 s");
+  EXPECT_THAT(Why(R"("type":"token_bucket","limit":10,"window":"1m")"),
+              HasSubstr("has no window."));
+  // As the service answers, and as whoever fills in all numbers sends it.
+  EXPECT_THAT(
+      Read(R"("type":"TOKEN_BUCKET","capacity":10,"refillRate":1,"windowSeconds":60)").warnings,
+      IsEmpty());
+}
+
+TEST(PolicyBody, WhatIsMissingIsNamedWithWhatItIs) {
+  EXPECT_THAT(Read(R"("type":"TOKEN_BUCKET","capacity":10)").warnings,
+              ElementsAre("refillRate is missing; 10 permits come back each second"));
+  EXPECT_THAT(Read(R"("type":"FIXED_WINDOW","capacity":10)").warnings,
+              ElementsAre("windowSeconds is missing; it is 60"));
+  EXPECT_THAT(Read(R"("type":"FIXED_WINDOW","windowSeconds":5)").warnings,
+              ElementsAre("capacity is missing; the limit is 100"));
+  EXPECT_THAT(Read(R"("unlimited":true)").warnings, IsEmpty());
+}
+
+TEST(PolicyBody, AQuotaNeedsAllOfItsNumbersAsInFiles) {
+  EXPECT_EQ(Why(R"("quota":{"token_bucket":{"capacity":10}})"),
+            "token_bucket: requires refill_per_second");
+  EXPECT_EQ(Why(R"("quota":{"token_bucket":{"refill_per_second":10}})"),
+            "token_bucket: requires capacity");
+  EXPECT_EQ(Why(R"("quota":{"sliding_log":{"limit":5}})"), "sliding_log: requires window");
+  EXPECT_EQ(Why(R"("quota":{"sliding_log":{"window":"1m"}})"), "sliding_log: requires limit");
+  EXPECT_THAT(Read(R"("quota":{"sliding_log":{"limit":5,"window":"1m"}})").warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace weir::http
