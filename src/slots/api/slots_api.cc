@@ -283,7 +283,10 @@ void SlotsApi::Parts::Verify(const Request&, Reply reply) {
 SlotsApi::SlotsApi(SlotStore& store) : parts_(std::make_unique<Parts>(store)) {}
 SlotsApi::~SlotsApi() = default;
 
-void SlotsApi::Close() { parts_->bodies.Close(); }
+void SlotsApi::Close() {
+  parts_->bodies.Close();
+  parts_->watch.Close();
+}
 
 SlotsWatch& SlotsApi::watch() noexcept { return parts_->watch; }
 

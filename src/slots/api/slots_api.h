@@ -40,8 +40,8 @@ class SlotsApi {
   /// The configs, of kind "slots". One that comes back is a new version, as it was.
   admin::Undoable configs();
 
-  /// Lets go of the requests that wait to be read. Before the store and the reactors go, which they
-  /// would be handed to; not while requests come in.
+  /// Lets go of the requests that wait to be read, and of the store. Before the store and the
+  /// reactors go, which they would be handed to; not while requests come in, nor OnSecond.
   void Close();
 
   /// What is seen of the store and of the API.

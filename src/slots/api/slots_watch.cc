@@ -33,6 +33,13 @@ double Seconds(Millis millis) { return static_cast<double>(std::max<Millis>(mill
 
 }  // namespace
 
+SlotsWatch::SlotsWatch(SlotStore& store) : store_(store) { state_->store = &store; }
+
+void SlotsWatch::Close() {
+  const std::lock_guard lock(state_->calling);
+  state_->store = nullptr;
+}
+
 void SlotsWatch::Count(Outcome outcome) noexcept {
   const auto index = static_cast<std::size_t>(outcome);
   if (index < std::size(outcomes_)) outcomes_[index].fetch_add(1, std::memory_order_relaxed);
@@ -68,19 +75,19 @@ void SlotsWatch::OnSecond(Nanos now) {
   if (state_->reading || SteadyNow() < state_->next_reading) return;
   state_->reading = true;
   state_->began_reading = SteadyNow();
-  store_.ListBacklogs(0, [&store = store_, state = state_](Result<std::vector<Backlog>> backlogs) {
+  store_.ListBacklogs(0, [state = state_](Result<std::vector<Backlog>> backlogs) {
     auto read = std::make_shared<std::vector<Standing>>();
     if (backlogs.ok()) {
       for (Backlog& backlog : *backlogs) {
         if (read->size() < kMaxConfigs) read->emplace_back(std::move(backlog), std::nullopt);
       }
     }
-    ReadPlans(store, state, read, 0);
+    ReadPlans(state, read, 0);
   });
 }
 
 // The plans of those that are behind, one after the other.
-void SlotsWatch::ReadPlans(SlotStore& store, const std::shared_ptr<State>& state,
+void SlotsWatch::ReadPlans(const std::shared_ptr<State>& state,
                            const std::shared_ptr<std::vector<Standing>>& read, std::size_t at) {
   for (; at < read->size() && (*read)[at].first.due == 0; ++at) {
     (*read)[at].second = (*read)[at].first.now;
@@ -94,16 +101,18 @@ void SlotsWatch::ReadPlans(SlotStore& store, const std::shared_ptr<State>& state
     state->reading = false;
     return;
   }
+  const std::lock_guard lock(state->calling);
+  if (state->store == nullptr) return;
   const Backlog& behind = (*read)[at].first;
-  store.ListWindows(behind.config, behind.window_start, kPlannedWindows,
-                    [&store, state, read, at](Result<std::vector<WindowLoad>> windows) {
-                      auto& [backlog, caught_up] = (*read)[at];
-                      if (windows.ok()) {
-                        caught_up =
-                            CaughtUpBy(backlog, *windows, windows->size() < kPlannedWindows);
-                      }
-                      ReadPlans(store, state, read, at + 1);
-                    });
+  state->store->ListWindows(behind.config, behind.window_start, kPlannedWindows,
+                            [state, read, at](Result<std::vector<WindowLoad>> windows) {
+                              auto& [backlog, caught_up] = (*read)[at];
+                              if (windows.ok()) {
+                                caught_up = CaughtUpBy(backlog, *windows,
+                                                       windows->size() < kPlannedWindows);
+                              }
+                              ReadPlans(state, read, at + 1);
+                            });
 }
 
 void SlotsWatch::Collect(telemetry::TextWriter& out) const {

@@ -17,14 +17,17 @@ namespace weir::slots {
 /// Counts what the API answers, polls the store periodically, and exports both as metrics. What
 /// dispatchers do on the database without the service is seen in the gauges only.
 ///
-/// Thread-safe, except that OnSecond is for one thread.
+/// Thread-safe, except that OnSecond is for one thread, and over before Close.
 class SlotsWatch {
  public:
   /// Configs beyond it have no gauges of their own.
   static constexpr std::size_t kMaxConfigs = 100;
 
-  /// `store` must outlive this and its calls.
-  explicit SlotsWatch(SlotStore& store) : store_(store) {}
+  /// `store` must live until Close.
+  explicit SlotsWatch(SlotStore& store);
+  ~SlotsWatch() { Close(); }
+  SlotsWatch(const SlotsWatch&) = delete;
+  SlotsWatch& operator=(const SlotsWatch&) = delete;
 
   void Count(Outcome outcome) noexcept;
   void Count(const Claim& claim) noexcept;
@@ -32,6 +35,8 @@ class SlotsWatch {
 
   /// Call it every second; `now` is the time since the epoch.
   void OnSecond(Nanos now);
+  /// The store is not called any more, also by answers that come late.
+  void Close();
   /// Whether the store answered when it was last asked.
   bool up() const noexcept { return state_->up; }
 
@@ -52,8 +57,11 @@ class SlotsWatch {
     Nanos next_reading = 0;
     std::mutex mutex;
     std::vector<Standing> standings;
+    // Recursive: a store that refuses a call answers it at once, and the next one follows.
+    std::recursive_mutex calling;
+    SlotStore* store = nullptr;  // under `calling`; none: closed
   };
-  static void ReadPlans(SlotStore& store, const std::shared_ptr<State>& state,
+  static void ReadPlans(const std::shared_ptr<State>& state,
                         const std::shared_ptr<std::vector<Standing>>& read, std::size_t at);
 
   SlotStore& store_;

@@ -4,6 +4,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/idle_slot_store.h"
 
@@ -34,6 +36,43 @@ TEST(SlotsWatch, SeesTheStoreGoAndComeBackAlsoIfTheClockIsSetBack) {
   store.is_away = false;
   for (int i = 0; i < 4; ++i) watch.OnSecond(98 * kHour + i * kSecond);
   EXPECT_TRUE(watch.up());
+}
+
+/// Keeps what asks for backlogs, and refuses or counts what asks for windows.
+class BehindStore final : public test::IdleSlotStore {
+ public:
+  Done<std::vector<Backlog>> asked;
+  int windows = 0;
+
+  void ListBacklogs(Millis, Done<std::vector<Backlog>> done) override { asked = std::move(done); }
+  void ListWindows(std::string, Millis, std::size_t, Done<std::vector<WindowLoad>> done) override {
+    ++windows;
+    done(Error{Code::kUnavailable, "closing"});
+  }
+};
+
+std::vector<Backlog> TwoBehind() {
+  Backlog backlog;
+  backlog.config = "pay";
+  backlog.due = 5;
+  return {backlog, backlog};
+}
+
+TEST(SlotsWatch, GoesOnIfTheStoreRefusesAtOnce) {
+  BehindStore store;
+  SlotsWatch watch(store);
+  watch.OnSecond(kHour);
+  store.asked(TwoBehind());
+  EXPECT_EQ(store.windows, 2);
+}
+
+TEST(SlotsWatch, AsksNothingOfAStoreThatIsGoneWhenItsAnswerComesLate) {
+  BehindStore store;
+  SlotsWatch watch(store);
+  watch.OnSecond(kHour);
+  watch.Close();
+  store.asked(TwoBehind());
+  EXPECT_EQ(store.windows, 0);
 }
 
 }  // namespace
