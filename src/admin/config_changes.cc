@@ -21,6 +21,8 @@ std::string WithoutCount(const std::string& state) {
   return at == std::string::npos ? state : state.substr(0, at) + "}";
 }
 
+Error Closed() { return {Code::kUnavailable, "the service is stopping"}; }
+
 bool HasCounted(const State& state) {
   return state && state->rfind(kCount) != std::string::npos &&
          !state->ends_with(std::string(kCount) + "0}");
@@ -99,13 +101,41 @@ void ConfigChanges::End(const std::string& target) {
   RunFlat(std::move(next));
 }
 
+void ConfigChanges::Close() {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  called_.wait(lock, [this] { return calls_ == 0; });
+}
+
+// Not under the mutex: a call may be answered at once, and what follows makes others.
+bool ConfigChanges::Call(const std::function<void()>& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return false;
+    ++calls_;
+  }
+  call();
+  const std::lock_guard lock(mutex_);
+  if (--calls_ == 0) called_.notify_all();
+  return true;
+}
+
+void ConfigChanges::Read(const ChangePtr& change, const Undoable::Done<Result<State>>& done) {
+  if (!Call([&] { change->undoable.read(change->name, done); })) done(Closed());
+}
+
+void ConfigChanges::Restore(const ChangePtr& change, const State& wanted,
+                            const Undoable::Done<Status>& done) {
+  if (!Call([&] { change->undoable.restore(change->name, wanted, done); })) done(Closed());
+}
+
 void ConfigChanges::Answer(const ChangePtr& change, Status outcome) {
   change->done(std::move(outcome));
   End(change->entry.target);
 }
 
 void ConfigChanges::Made(const ChangePtr& change) {
-  change->undoable.read(change->name, [this, change](Result<State> now) {
+  Read(change, [this, change](Result<State> now) {
     if (!now.ok()) return TakeBack(change, now.error());
     change->after = std::move(*now);
     Write(change);
@@ -131,18 +161,17 @@ void ConfigChanges::Write(const ChangePtr& change) {
 }
 
 void ConfigChanges::TakeBack(const ChangePtr& change, const Error& why) {
-  change->undoable.restore(
-      change->name, change->before, [this, change, why](const Status& restored) {
-        const std::string fate = restored.ok() ? Reverted(change->resets_count, change->before)
-                                               : "and could not be reverted, so it is in force";
-        telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
-                       {{"target", std::string_view(change->entry.target)},
-                        {"who", std::string_view(change->entry.who)},
-                        {"taken_back", restored.ok()},
-                        {"error", std::string_view(why.message)}});
-        Answer(change, Error{why.code, "the change could not be written to the audit log, " + fate +
-                                           ": " + why.message});
-      });
+  Restore(change, change->before, [this, change, why](const Status& restored) {
+    const std::string fate = restored.ok() ? Reverted(change->resets_count, change->before)
+                                           : "and could not be reverted, so it is in force";
+    telemetry::Log(telemetry::Level::kError, "cannot write a change to the audit log",
+                   {{"target", std::string_view(change->entry.target)},
+                    {"who", std::string_view(change->entry.who)},
+                    {"taken_back", restored.ok()},
+                    {"error", std::string_view(why.message)}});
+    Answer(change, Error{why.code, "the change could not be written to the audit log, " + fate +
+                                       ": " + why.message});
+  });
 }
 
 http::Handler ConfigChanges::Audited(std::string_view kind, http::Handler handler) {
@@ -160,31 +189,32 @@ http::Handler ConfigChanges::Audited(std::string_view kind, http::Handler handle
                                                          .target = undoable.kind + ":" + *name},
                                                         resets});
     Begin(change->entry.target, [this, change, handler, &request, reply = std::move(reply)] {
-      change->undoable.read(
-          change->name, [this, change, handler, &request, reply](Result<State> before) {
-            if (!before.ok()) {
-              reply(http::ErrorResponse(before.error()));
-              return End(change->entry.target);
-            }
-            change->before = std::move(*before);
-            handler(request, [this, change, reply](http::Response response) {
-              if (response.status / 100 != 2) {
-                reply(std::move(response));
-                return End(change->entry.target);
-              }
-              change->done = [reply, response = std::move(response)](const Status& written) {
-                reply(written.ok() ? response : http::ErrorResponse(written.error()));
-              };
-              Made(change);
-            });
-          });
+      const auto refuse = [this, change, reply](const Error& error) {
+        reply(http::ErrorResponse(error));
+        End(change->entry.target);
+      };
+      const auto answered = [this, change, reply](http::Response response) {
+        if (response.status / 100 != 2) {
+          reply(std::move(response));
+          return End(change->entry.target);
+        }
+        change->done = [reply, response = std::move(response)](const Status& written) {
+          reply(written.ok() ? response : http::ErrorResponse(written.error()));
+        };
+        Made(change);
+      };
+      Read(change, [this, change, handler, &request, refuse, answered](Result<State> before) {
+        if (!before.ok()) return refuse(before.error());
+        change->before = std::move(*before);
+        if (!Call([&] { handler(request, answered); })) refuse(Closed());
+      });
     });
   };
 }
 
 void ConfigChanges::TakeBackLatest(const ChangePtr& change, const std::string& text,
                                    const std::string& expected) {
-  change->undoable.read(change->name, [this, change, text, expected](Result<State> now) {
+  Read(change, [this, change, text, expected](Result<State> now) {
     if (!now.ok()) return Answer(change, now.error());
     if (WithoutCount(now->value_or("")) != WithoutCount(expected)) {
       return Answer(change, Error{Code::kFailedPrecondition,
@@ -193,7 +223,7 @@ void ConfigChanges::TakeBackLatest(const ChangePtr& change, const std::string& t
     }
     change->before = std::move(*now);
     const State wanted = text.empty() ? State() : State(text);
-    change->undoable.restore(change->name, wanted, [this, change](const Status& restored) {
+    Restore(change, wanted, [this, change](const Status& restored) {
       if (!restored.ok()) return Answer(change, restored.error());
       Made(change);
     });

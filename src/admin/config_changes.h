@@ -1,5 +1,7 @@
 #pragma once
 
+#include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -19,7 +21,8 @@ namespace weir::admin {
 /// A change that cannot be written to the log is reverted at once, except for a count that it set
 /// to 0; the answer says so.
 ///
-/// Thread-safe but for Add. Everything given must outlive the last change.
+/// Thread-safe but for Add. The log must outlive the last change; all else that was given must
+/// live until Close.
 class ConfigChanges {
  public:
   explicit ConfigChanges(AuditLog& audit) : audit_(audit) {}
@@ -41,6 +44,10 @@ class ConfigChanges {
   void Undo(const AuditEntry& entry, std::string who,
             const Undoable::Done<Result<Undoable::State>>& done);
 
+  /// No handler and no undoable is called any more; a change that needs one ends with kUnavailable.
+  /// For the owner, before the things that are changed are destroyed.
+  void Close();
+
  private:
   struct Change;
   using ChangePtr = std::shared_ptr<Change>;
@@ -49,6 +56,11 @@ class ConfigChanges {
   /// Runs `task` when no other change of `target` is in progress; End marks its end.
   void Begin(const std::string& target, std::function<void()> task);
   void End(const std::string& target);
+  /// Makes a call of what lives only until Close; false: it does not any more.
+  bool Call(const std::function<void()>& call);
+  void Read(const ChangePtr& change, const Undoable::Done<Result<Undoable::State>>& done);
+  void Restore(const ChangePtr& change, const Undoable::State& wanted,
+               const Undoable::Done<Status>& done);
   void Answer(const ChangePtr& change, Status outcome);
   void Made(const ChangePtr& change);
   void Write(const ChangePtr& change);
@@ -63,6 +75,9 @@ class ConfigChanges {
   std::mutex mutex_;
   /// What waits for the change of a target that is under way.
   std::unordered_map<std::string, std::deque<std::function<void()>>> waiting_;
+  bool closed_ = false;
+  std::size_t calls_ = 0;  // under way
+  std::condition_variable called_;
 };
 
 }  // namespace weir::admin

@@ -41,6 +41,11 @@ class SlotStore {
 
   virtual ~SlotStore() = default;
 
+  /// Answers what is under way with kUnavailable, while the store can still be asked; from then on
+  /// whatever is asked for is refused or forgotten. A store in a database that others use as well
+  /// is closed with that. For the owner; blocks.
+  virtual void Close() {}
+
   /// Answers in the order of `asks`, at most kMaxBatch. Within a batch, a request for an earlier
   /// time chooses first. Single requests should go through a Combiner.
   virtual void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) = 0;

@@ -70,11 +70,8 @@ class EmbeddedNotify final : public NotifyService {
     return std::unique_ptr<NotifyService>(std::move(service));
   }
 
-  ~EmbeddedNotify() override {
-    // The APIs last: the others have answers for them.
-    gateway_->Close();
-    sender_.reset();
-  }
+  // The database has answers for all parts, which may use each other then.
+  void Close() override { sender_->Stop(); }
 
   notify::NotifyApi& api() noexcept override { return *api_; }
   notify::LedgerApi& ledger() noexcept override { return *ledger_api_; }
@@ -125,6 +122,13 @@ class BrokerNotify final : public NotifyService {
     service->api_.emplace(*gateway, SystemClock::Get(), std::move(probes), CapOf(wanted));
     service->ledger_api_.emplace(*service->ledger_);
     return std::unique_ptr<NotifyService>(std::move(service));
+  }
+
+  void Close() override {
+    ledger_.reset();
+    redis_.reset();
+    postgres_.reset();
+    publisher_.reset();
   }
 
   notify::NotifyApi& api() noexcept override { return *api_; }

@@ -16,10 +16,14 @@ namespace weir::app {
 /// Thread safety: for the thread that made it; what runs inside has threads of its own.
 class NotifyService {
  public:
-  /// `database` must outlive this.
+  /// `database` must outlive this, and be closed after Close and before this is destroyed.
   static Result<std::unique_ptr<NotifyService>> Open(const config::Config& config,
                                                      sqlite::Database& database);
   virtual ~NotifyService() = default;
+
+  /// Finishes the messages that are being delivered, and answers what does not wait for `database`.
+  /// Nobody may ask for anything afterwards, nor use the API's limits.
+  virtual void Close() = 0;
 
   virtual notify::NotifyApi& api() noexcept = 0;
   virtual notify::LedgerApi& ledger() noexcept = 0;

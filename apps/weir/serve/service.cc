@@ -59,17 +59,19 @@ Service::~Service() {
   watcher_.reset();
   live_.reset();
   if (pool_) pool_->Stop();
-  // Every store is closed here, while the reactors, their sessions and all that stands between
-  // still exist: each has answers under way, and none of them may arrive where nobody is any more.
-  // Those that ask another one when they are told (the audit log) go before it.
-  notify_.reset();
+  // First everything is closed, and only then is anything destroyed, the reactors last: each store
+  // has answers under way, and whoever is told may use any other. A store that is closed refuses.
+  if (config_changes_) config_changes_->Close();
   if (slots_) slots_->Close();
   if (claim_audit_) claim_audit_->Close();
-  slot_store_.reset();
+  if (slot_store_) slot_store_->Close();
+  if (notify_) notify_->Close();
   if (audit_tally_) audit_tally_->FlushAll();
   if (database_) database_->Close();
   if (policy_store_) policy_store_->Close();
   if (stores_) stores_->Close();
+  notify_.reset();
+  slot_store_.reset();
 }
 
 Result<std::unique_ptr<Service>> Service::Open(config::Config config) {

@@ -61,9 +61,9 @@ OutboxSender::OutboxSender(Database& database, Provider& provider, const Clock& 
   thread_ = std::thread([this] { Loop(); });
 }
 
-OutboxSender::~OutboxSender() {
+void OutboxSender::Stop() {
   stop_.request_stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void OutboxSender::Wake() {

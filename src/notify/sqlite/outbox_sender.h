@@ -38,8 +38,12 @@ class OutboxSender {
   /// What is given must outlive this. `gone` is called with the number of events that have left it.
   OutboxSender(weir::sqlite::Database& database, Provider& provider, const Clock& clock,
                std::function<void(std::size_t)> gone, SenderOptions options = {});
-  /// Finishes the events that are being delivered.
-  ~OutboxSender();
+  ~OutboxSender() { Stop(); }
+  OutboxSender(const OutboxSender&) = delete;
+  OutboxSender& operator=(const OutboxSender&) = delete;
+
+  /// Finishes the events that are being delivered; Wake wakes nobody any more. For the owner.
+  void Stop();
 
   /// The outbox has more.
   void Wake();

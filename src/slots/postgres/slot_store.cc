@@ -27,7 +27,9 @@ PostgresSlotStore::PostgresSlotStore(Options options)
   worker_->Start();
 }
 
-PostgresSlotStore::~PostgresSlotStore() = default;
+PostgresSlotStore::~PostgresSlotStore() { PostgresSlotStore::Close(); }
+
+void PostgresSlotStore::Close() { worker_->Close(); }
 
 const Config* PostgresSlotStore::Timed(std::string_view config) const {
   const auto found = timings_.find(config);

@@ -29,8 +29,9 @@ struct Options {
 class PostgresSlotStore final : public SlotStore {
  public:
   explicit PostgresSlotStore(Options options);
-  /// Answers what is under way with kUnavailable.
   ~PostgresSlotStore() override;
+
+  void Close() override;
 
   void AssignMany(std::vector<Ask> asks, Done<std::vector<Answer>> done) override;
   void Look(std::string event_id, Done<std::optional<Event>> done) override;

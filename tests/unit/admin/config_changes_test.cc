@@ -5,6 +5,8 @@
 
 #include <future>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "protocol/http/error.h"
 
@@ -18,6 +20,7 @@ class Log final : public AuditLog {
  public:
   void Append(AuditEntry entry, Appended done) override {
     if (broken) return done(Error{Code::kUnavailable, "the disk is full"});
+    if (holds) return held.push_back(std::move(done));
     entry.id = static_cast<std::int64_t>(entries.size()) + 1;
     entries.push_back(std::move(entry));
     done(entries.back().id);
@@ -34,6 +37,8 @@ class Log final : public AuditLog {
   AuditEntry Get(std::int64_t id) const { return entries.at(static_cast<std::size_t>(id) - 1); }
 
   bool broken = false;
+  bool holds = false;
+  std::vector<Appended> held;
   std::vector<AuditEntry> entries;
 };
 
@@ -46,13 +51,18 @@ class ConfigChangesTest : public ::testing::Test {
          .name_of = [](const http::Request& request) -> std::optional<std::string> {
            return std::string(request.path);
          },
-         .read = [this](const std::string& name, const auto& done) { done(Read(name)); },
+         .read =
+             [this](const std::string& name, const auto& done) {
+               ++calls_;
+               done(Read(name));
+             },
          .resets_count =
              [](const http::Request& request) {
                return request.body.find("keep") == std::string::npos;
              },
          .restore =
              [this](const std::string& name, const Undoable::State& wanted, const auto& done) {
+               ++calls_;
                Put(name, wanted);
                done(Status());
              }});
@@ -104,11 +114,30 @@ class ConfigChangesTest : public ::testing::Test {
     return promise.get_future().get();
   }
 
+  /// Of two changes of one thing, the first is made and the second waits when all is closed; then
+  /// the log answers the first.
+  void AnswerLate(const Result<std::int64_t>& logged, int status) {
+    audit_.holds = true;
+    auto made = Start("a", "1");
+    auto next = Start("a", "2");
+    Release();
+    ASSERT_EQ(audit_.held.size(), 1U);
+    changes_.Close();
+    calls_ = 0;
+    audit_.held[0](logged);
+    EXPECT_EQ(calls_, 0) << "the things may be gone";
+    ASSERT_TRUE(held_.empty()) << "nor is the second change made";
+    EXPECT_EQ(made.get().status, status);
+    EXPECT_EQ(next.get().status, 503);
+    EXPECT_EQ(Read("a"), "1");
+  }
+
   Log audit_;
   ConfigChanges changes_{audit_};
   http::Handler handler_;
   std::vector<std::function<void()>> held_;
   std::map<std::string, std::string> things_;
+  int calls_ = 0;  // of the undoable
 };
 
 TEST_F(ConfigChangesTest, WritesDownWhatWasBeforeAndWhatIsAfter) {
@@ -218,6 +247,24 @@ TEST_F(ConfigChangesTest, ALongQueueThatEndsAtOnceIsNoDeepStack) {
   Release();
   EXPECT_EQ(first.get().status, 200);
   for (auto& one : refused) EXPECT_EQ(one.get().status, 400);
+}
+
+TEST_F(ConfigChangesTest, ThatAreClosedRevertNothingWhenTheLogFails) {
+  AnswerLate(Error{Code::kUnavailable, "closed"}, 503);
+}
+
+TEST_F(ConfigChangesTest, ThatAreClosedBeginNothingWhenTheLogAnswers) {
+  AnswerLate(std::int64_t{1}, 200);
+}
+
+TEST_F(ConfigChangesTest, ThatAreClosedUndoNothing) {
+  auto made = Start("a", "1");
+  Release();
+  made.get();
+  changes_.Close();
+  calls_ = 0;
+  EXPECT_EQ(Undo(1).error().code, Code::kUnavailable);
+  EXPECT_EQ(calls_, 0);
 }
 
 }  // namespace
