@@ -106,10 +106,12 @@ DurableStore::DurableStore(boost::asio::io_context& io, Engine& engine, Journal&
 DurableStore::~DurableStore() { desk_->Close(); }
 
 void DurableStore::Apply(std::span<Application> batch, Done done) {
+  const std::uint64_t drops = journal_.drops();
   memory_.Apply(batch, [] {});
   if (std::none_of(batch.begin(), batch.end(), HasChanged)) return done();
   const std::uint64_t number = desk_->Add(batch, std::move(done));
-  journal_.Await([desk = desk_, number](const Status& status) { desk->Return(number, status); });
+  journal_.Await(drops,
+                 [desk = desk_, number](const Status& status) { desk->Return(number, status); });
 }
 
 }  // namespace weir::store::memory

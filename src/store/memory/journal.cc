@@ -167,12 +167,12 @@ Journal::~Journal() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void Journal::Await(Written done) {
+void Journal::Await(std::uint64_t drops, Written done) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
     first = waiting_.empty();
-    waiting_.push_back(std::move(done));
+    waiting_.push_back({drops, std::move(done)});
   }
   if (first) wake_.notify_all();
 }
@@ -182,14 +182,23 @@ void Journal::Loop() {
   for (bool stop = false; !stop;) {
     wake_.wait_for(lock, options_.interval, [this] { return stop_ || !waiting_.empty(); });
     stop = stop_;
-    std::vector<Written> waiting = std::exchange(waiting_, {});
+    std::vector<Waiting> waiting = std::exchange(waiting_, {});
     lock.unlock();
     // Whoever waits was counted in before the changes are collected.
     const Status written = WriteChanges();
     Tell(written);
-    for (const Written& done : waiting) done(written);
+    Answer(waiting, written);
     lock.lock();
     stop = stop && waiting_.empty();
+  }
+}
+
+// A change may be collected, and dropped, before whoever made it has come to wait for it.
+void Journal::Answer(const std::vector<Waiting>& waiting, const Status& written) {
+  const Status dropped =
+      Error{Code::kUnavailable, options_.path + ": the change was dropped; the disk took nothing"};
+  for (const auto& [drops, done] : waiting) {
+    done(written.ok() && drops != drops_ ? dropped : written);
   }
 }
 
@@ -209,8 +218,7 @@ Status Journal::WriteChanges() {
   if (frame_.size() == kHeaderSize) return {};
   const std::string name = NameOf(options_.path, number_);
   if (frame_.size() > kMaxFrame) {
-    frame_.clear();
-    lacking_ = number_;
+    DropChanges();
     return Error{Code::kResourceExhausted, name + ": too many changes at once for one record"};
   }
   Seal(frame_);
@@ -219,10 +227,18 @@ Status Journal::WriteChanges() {
     written = FromErrno(name, "fdatasync");
   }
   if (written.ok()) good_ += static_cast<std::int64_t>(frame_.size());
-  const bool dropped = !written.ok() && frame_.size() > options_.most_waiting;
-  if (dropped) lacking_ = number_;
-  if (written.ok() || dropped) frame_.clear();
+  if (written.ok()) {
+    frame_.clear();
+  } else if (frame_.size() > options_.most_waiting) {
+    DropChanges();
+  }
   return written;
+}
+
+void Journal::DropChanges() {
+  frame_.clear();
+  lacking_ = number_;
+  ++drops_;
 }
 
 Status Journal::OpenNext() {

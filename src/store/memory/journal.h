@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "weir/engine.h"
@@ -53,9 +55,13 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  /// Calls `done` on the journal's thread when every change made before this call is written (and
-  /// on disk, with `sync`), or could not be. Never blocks.
-  void Await(Written done);
+  /// How often changes were dropped. Whoever will await a change reads it before that is made.
+  std::uint64_t drops() const noexcept { return drops_; }
+  /// Calls `done` on the journal's thread when every change made since there were `drops`, and
+  /// before this call, is written (and on disk, with `sync`), or could not be. Never blocks.
+  void Await(std::uint64_t drops, Written done);
+  /// The same for changes of which none has been dropped yet.
+  void Await(Written done) { Await(drops(), std::move(done)); }
 
   /// Begins a new file, and returns its number for DropBefore. Whatever is in older files is in a
   /// snapshot that is begun afterwards.
@@ -66,10 +72,17 @@ class Journal {
   std::int64_t size();
 
  private:
+  struct Waiting {
+    std::uint64_t drops = 0;
+    Written done;
+  };
+
   Journal(Engine& engine, Options options) : engine_(engine), options_(std::move(options)) {}
   Status OpenNext();
   void Loop();
+  void Answer(const std::vector<Waiting>& waiting, const Status& written);
   Status WriteChanges();
+  void DropChanges();
   void Tell(const Status& status);
 
   Engine& engine_;
@@ -81,10 +94,11 @@ class Journal {
   std::int64_t good_ = 0;      // bytes of the file that are whole batches
   std::string frame_;          // room for a header, and changes that are not written yet
   std::uint64_t lacking_ = 0;  // the last file that lacks changes; 0: none does
+  std::atomic<std::uint64_t> drops_{0};
 
   std::mutex mutex_;  // over what stands here
   std::condition_variable wake_;
-  std::vector<Written> waiting_;
+  std::vector<Waiting> waiting_;
   bool stop_ = false;
 
   bool failing_ = false;  // the thread's

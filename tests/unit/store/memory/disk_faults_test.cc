@@ -165,6 +165,35 @@ TEST_F(DiskFaults, ChangesThatWereDroppedAreInASnapshotAsSoonAsTheDiskTakesOne) 
   EXPECT_LT(journal.size(), 1'000'000) << "nothing is lacking any more";
 }
 
+TEST_F(DiskFaults, AChangeThatWasDroppedBeforeAnyoneWaitedForItIsNotSaidToBeWritten) {
+  auto engine = NewEngine();
+  std::promise<void> failed;
+  Journal::Options options;
+  options.path = path_;
+  options.most_waiting = 0;
+  options.on_status = [&, told = false](const Status&) mutable {
+    if (!std::exchange(told, true)) failed.set_value();
+  };
+  const auto opened = Journal::Open(*engine, std::move(options));
+  ASSERT_TRUE(opened.ok());
+  Journal& journal = **opened;
+  const std::uint64_t drops = journal.drops();
+  {
+    const FullDisk full(fs::file_size(path_ + ".1") + 10);
+    engine->TryAcquire("a", 2);
+    failed.get_future().wait();  // it was collected by a write of its own, and that has failed
+  }
+  std::promise<Status> written;
+  journal.Await(drops, [&](const Status& status) { written.set_value(status); });
+  const Status answer = written.get_future().get();
+  ASSERT_FALSE(answer.ok());
+  EXPECT_THAT(answer.error().message, HasSubstr("dropped"));
+  auto after = NewEngine();
+  ASSERT_TRUE(Journal::Replay(*after, path_).ok());
+  EXPECT_EQ(Used(*after, "a"), 0);
+  EXPECT_TRUE(Flush(journal).ok()) << "what is changed from now on is written";
+}
+
 TEST_F(DiskFaults, AFileThatCannotBeBegunIsAnErrorAndIsTriedAgain) {
   auto engine = NewEngine();
   auto journal = Open(*engine, path_);
