@@ -26,6 +26,11 @@ bool HasChanged(const Application& application) {
   }
 }
 
+/// Whether that which cannot be written is answered as failed. What was given back is not: whoever
+/// is told that it failed repeats it, and would be given it each time (see FailsInPart). That a
+/// crash may forget it is safe.
+bool FailsUnwritten(Op op) { return op != Op::kRefund && op != Op::kReturn; }
+
 }  // namespace
 
 /// The batches of one reactor that wait for the disk. On the reactor's thread, but for the way
@@ -72,7 +77,7 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
     if (waiting_.empty()) work_.reset();
     if (!status.ok()) {
       for (Application& application : waiting.batch) {
-        if (!HasChanged(application)) continue;
+        if (!HasChanged(application) || !FailsUnwritten(application.op)) continue;
         Release(application);
         application.status = status;
       }

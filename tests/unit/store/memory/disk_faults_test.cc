@@ -393,7 +393,7 @@ struct Asked {
   Application application;
 };
 
-TEST_F(DiskFaults, OnlyWhatChangedSomethingFailsWithTheDisk) {
+TEST_F(DiskFaults, OnlyWhatTookSomethingFailsWithTheDisk) {
   auto engine = NewEngine();
   auto journal = Open(*engine, (folder_ / "missing" / "j").string());
   boost::asio::io_context io;
@@ -410,7 +410,8 @@ TEST_F(DiskFaults, OnlyWhatChangedSomethingFailsWithTheDisk) {
   asked.emplace_back(Op::kRelease, "job", 1, jobs).application.lease = lease;
   asked.emplace_back(Op::kRelease, "job", 1, jobs).application.lease = lease;  // a second time
   asked.emplace_back(Op::kLease, "a", 3, quota_);
-  const std::vector<bool> changed = {false, true, false, true, true, false, true};
+  asked.emplace_back(Op::kReturn, "a", 1, quota_).application.lease = 1;
+  const std::vector<bool> fails = {false, true, false, false, true, false, true, false};
   std::vector<Application> batch;
   for (const Asked& one : asked) batch.push_back(one.application);
   bool done = false;
@@ -418,8 +419,29 @@ TEST_F(DiskFaults, OnlyWhatChangedSomethingFailsWithTheDisk) {
   io.run();
   ASSERT_TRUE(done);
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    EXPECT_EQ(batch[i].status.ok(), !changed[i]) << i;
+    EXPECT_EQ(batch[i].status.ok(), !fails[i]) << i;
   }
+}
+
+// Whoever is told that a refund failed repeats it, and would be given the permits again each time.
+TEST_F(DiskFaults, ARefundIsAnsweredAlsoIfTheDiskTakesNothing) {
+  auto engine = NewEngine();
+  auto journal = Open(*engine, path_, /*sync=*/true);
+  boost::asio::io_context io;
+  DurableStore store(io, *engine, *journal);
+  Asked charge(Op::kCharge, "a", 5, quota_);
+  store.Apply({&charge.application, 1}, [] {});
+  io.run();
+  ASSERT_TRUE(charge.application.status.ok());
+  Asked refund(Op::kRefund, "a", 5, quota_);
+  {
+    const FullDisk full(fs::file_size(path_ + ".1") + 10);
+    store.Apply({&refund.application, 1}, [] {});
+    io.restart();
+    io.run();
+  }
+  EXPECT_TRUE(refund.application.status.ok());
+  EXPECT_EQ(Used(*engine, "a"), 0) << "it has happened";
 }
 
 TEST_F(DiskFaults, PermitsOfWhatFailsWithTheDiskAreReleased) {
