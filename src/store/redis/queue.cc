@@ -84,6 +84,13 @@ void Queues::EraseIfIdle(Lane lane) {
   entries_.erase(found);
 }
 
+std::vector<Queues::Lane> Queues::Lanes() const {
+  std::vector<Lane> lanes;
+  lanes.reserve(entries_.size());
+  for (const auto& [lane, entry] : entries_) lanes.push_back(lane);
+  return lanes;
+}
+
 std::vector<Queue> Queues::TakeAll() {
   std::vector<Queue> all;
   for (auto& [lane, entry] : std::exchange(entries_, {})) all.push_back(std::move(entry.queue));

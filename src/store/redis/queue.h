@@ -88,6 +88,7 @@ class Queues {
   /// How many combined calls of the lane may be in flight.
   std::size_t DepthOf(Lane lane) const;
   void EraseIfIdle(Lane lane);
+  std::vector<Lane> Lanes() const;
   /// All of them; none are left.
   std::vector<Queue> TakeAll();
 

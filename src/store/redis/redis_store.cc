@@ -91,7 +91,7 @@ void Core::Apply(std::span<Application> applications, Done done) {
   auto call = std::make_shared<Pending::Call>();
   call->done = std::move(done);
   call->left = applications.size() + 1;  // and this call itself
-  route_->Turn();
+  route_->Turn(queues_);
   for (Application& application : applications) Add(application, call);
   Pending{nullptr, call}.Complete();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,9 @@ class ServerRoute final : public Route {
     }
   }
 
-  void Turn() override { lane_ = (lane_ + 1) % static_cast<Lane>(connections_.size()); }
+  void Turn(const Queues&) override {
+    lane_ = (lane_ + 1) % static_cast<Lane>(connections_.size());
+  }
   std::optional<Lane> LaneOf(const Application&) override { return lane_; }
   // Each connection has a few calls in flight of its own.
   std::uint32_t ServerOf(Lane lane) const override { return lane; }
@@ -60,13 +63,14 @@ class ClusterRoute final : public Route {
         cluster_(io, std::move(connection), address.endpoints, options.connections,
                  options.masters) {}
 
-  void Turn() override {
+  void Turn(const Queues& queues) override {
     if (spread_ == nullptr) return;
     std::shared_ptr<const KeyPlaces> places = spread_->Current();
     if (places == names().places()) return;
     const Names next = names().At(std::move(places));
     generation_ = (generation_ + 1) % kGenerations;
     generations_[generation_] = next;
+    ForgetUnused(queues);
   }
 
   std::optional<Lane> LaneOf(const Application& application) override {
@@ -129,6 +133,14 @@ class ClusterRoute final : public Route {
     return cluster_.MasterOf(SlotOf(names().Tag(key)));
   }
   const Names& names() const { return generations_[generation_]; }
+  // Places are as large as the policies are many.
+  void ForgetUnused(const Queues& queues) {
+    std::set<Lane> used = {generation_};
+    for (const Lane lane : queues.Lanes()) used.insert(lane >> kSlotBits);
+    for (Lane i = 0; i < kGenerations; ++i) {
+      if (!used.contains(i)) generations_[i] = names().At(nullptr);
+    }
+  }
 
   const std::shared_ptr<const KeySpread> spread_;
   std::vector<Names> generations_;

@@ -11,6 +11,7 @@
 #include "drivers/redis/connection.h"
 #include "drivers/redis/script.h"
 #include "store/redis/names.h"
+#include "store/redis/queue.h"
 #include "store/redis/redis_store.h"
 #include "store/store.h"
 #include "weir/result.h"
@@ -23,12 +24,13 @@ namespace weir::store::redis {
 /// Thread safety: belongs to the thread that runs the store's io_context.
 class Route {
  public:
-  using Lane = std::uint32_t;
+  using Lane = Queues::Lane;
 
   virtual ~Route() = default;
 
-  /// The lane for the applications of the next Apply that may go anywhere.
-  virtual void Turn() = 0;
+  /// The lane for the applications of the next Apply that may go anywhere. Lanes that `queues` has
+  /// stay what they are; others may be forgotten.
+  virtual void Turn(const Queues& queues) = 0;
   /// Nothing if the application's keys cannot be decided together.
   virtual std::optional<Lane> LaneOf(const Application& application) = 0;
   /// The positions of charges that can be, group by group, always in the same order.
