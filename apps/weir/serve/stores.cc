@@ -206,6 +206,7 @@ void Stores::Drain() {
 }
 
 void Stores::Close() {
+  if (memory_keys_) memory_keys_->Stop();  // it takes its time, and nobody waits for it any more
   key_reader_.reset();
   for (const auto& distant : distant_) distant->Close();
   leasing_.clear();  // their timers are the reactors'

@@ -42,6 +42,7 @@ void KeyList::Find(const KeyQuery& query) {
   keys_.clear();
   Slices slices;
   engine_.Visit([&](const KeyView& view) {
+    if (stopped_.load(std::memory_order_relaxed)) return;
     slices.Count();
     if (view.key <= query.cursor || !view.key.starts_with(query.prefix)) return;
     if (keys_.size() == most && view.key >= keys_.front().key) return;
@@ -69,6 +70,7 @@ bool KeyList::Has(const KeyQuery& query) const {
 KeyPage KeyList::Read(const KeyQuery& query) {
   if (!Has(query)) Find(query);
   KeyPage page;
+  if (stopped_) return page;  // what was found may lack any key
   const auto begin = std::upper_bound(keys_.begin(), keys_.end(), query.cursor, After);
   auto end = keys_.end();
   if (static_cast<std::size_t>(end - begin) > query.limit) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -15,7 +16,7 @@ namespace weir::store::memory {
 /// take a fifth of a processor at most: a long list for one person costs others little, however
 /// often it is asked for. What is found beyond the page is kept for the pages after it.
 ///
-/// Not thread-safe: belongs to one thread, which it blocks; not a reactor's.
+/// Not thread-safe but for Stop: belongs to one thread, which it blocks; not a reactor's.
 class KeyList {
  public:
   /// `ahead`: how many keys are found at once, if a page does not have more.
@@ -23,6 +24,8 @@ class KeyList {
       : engine_(engine), ahead_(ahead) {}
 
   KeyPage Read(const KeyQuery& query);
+  /// Ends what is being read, and all that is asked for from now on, soon and with nothing.
+  void Stop() noexcept { stopped_ = true; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,6 +35,7 @@ class KeyList {
 
   const Engine& engine_;
   const std::size_t ahead_;
+  std::atomic<bool> stopped_{false};
   std::vector<HeldKey> keys_;  // the first of those with prefix_, after the key after_
   std::string prefix_;
   std::string after_;

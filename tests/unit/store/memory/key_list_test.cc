@@ -76,6 +76,17 @@ TEST(MemoryKeyList, KeepsWhatItFoundForThePagesAfterAndLooksAgainForTheFirst) {
   EXPECT_EQ(read(""), "ab");
 }
 
+// A shutdown waits for what is being read, which would be pauses most of the time.
+TEST(MemoryKeyList, FindsNothingAndPausesNoMoreWhenItIsStopped) {
+  Engine engine(*Quota::TokenBucket(10, 1), {.max_keys = 400'000, .keys = KeyStorage::kText});
+  for (int i = 0; i < 300'000; ++i) (void)engine.TryAcquire("user-" + std::to_string(i));
+  KeyList list(engine);
+  list.Stop();
+  const rusage before = Used();
+  EXPECT_TRUE(list.Read({}).keys.empty());
+  EXPECT_LT(Used().ru_nvcsw - before.ru_nvcsw, 5) << "pauses";
+}
+
 TEST(MemoryKeyList, LeavesTheProcessorToOthers) {
   Engine engine(*Quota::TokenBucket(10, 1), {.max_keys = 400'000, .keys = KeyStorage::kText});
   for (int i = 0; i < 300'000; ++i) (void)engine.TryAcquire("user-" + std::to_string(i));
