@@ -65,6 +65,9 @@ void Crossing::OnCharged() {
   if (!whole_.applied) return GiveBack();
   parts_[next_].at = answer.at;
   if (++next_ < parts_.size()) return ChargeNext();
+  // For an undo of the whole. Of parts that were charged at different times the earliest: a later
+  // one could give back what was charged after it.
+  whole_.at = std::ranges::min(parts_, {}, &Part::at).at;
   Finish();
 }
 

@@ -86,6 +86,25 @@ TEST_F(CrossingTest, WhatStillWeighsIsGivenBack) {
   }
 }
 
+// A crossing may itself be a part of one, if the places of keys have changed in between.
+TEST_F(CrossingTest, SaysWhenTheFirstPartWasCharged) {
+  engine_.Clear();
+  const Quota quota = *Quota::FixedWindow(10, 1h);
+  charges_ = {{"a", 1, &quota}, {"b", 1, &quota}};
+  decisions_.resize(2);
+  whole_.charges = charges_;
+  whole_.decisions = decisions_;
+  Crossing::Run(
+      whole_, {{0}, {1}},
+      [this](std::span<Application> parts, const Done& done) {
+        store_.Apply(parts, done);
+        clock_.Advance(1ms);
+      },
+      [this] { ++answers_; });
+  EXPECT_TRUE(whole_.applied);
+  EXPECT_EQ(whole_.at, kStart);
+}
+
 // Whoever is told that a refund failed repeats it, and what was returned would be returned again.
 TEST_F(CrossingTest, ARefundFailsOnlyIfNothingWasReturned) {
   charges_ = {{"a", 1, &none_}, {"b", 1, &none_}};
