@@ -29,8 +29,12 @@ void Mark::Take(std::string_view state, std::int64_t number) {
 }
 
 void Mark::Fail(const Error& error) {
-  // A server that is down, or slow, is for others to report.
-  if (error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded) return;
+  // A server that is down, or slow, is for others to report. That a connection is dead may be found
+  // by this alone, and the server behind the next one may be another.
+  if (error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded) {
+    due_ = {};
+    return;
+  }
   if (!std::exchange(failed_, true)) watcher_.failed(error);
 }
 

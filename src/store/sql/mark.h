@@ -36,7 +36,8 @@ class Mark {
                 std::chrono::milliseconds interval = std::chrono::milliseconds(5000))
       : watcher_(std::move(watcher)), interval_(interval) {}
 
-  /// Whether to raise it now; then not again before the interval is over.
+  /// Whether to raise it now; then not again before the interval is over, unless it is told that
+  /// the server did not answer.
   bool Due();
   /// The state of the row, should it have to be made: one that no other has, and that reads as one
   /// without any algorithm.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "store/sql/key_list.h"
 #include "store/sql/row.h"
 
@@ -50,6 +52,16 @@ TEST_F(MarkTest, ThatCannotBeRaisedIsToldOnceUnlessTheServerIsAway) {
 TEST_F(MarkTest, IsDueAtOnceAndThenNotSoon) {
   EXPECT_TRUE(mark_.Due());
   EXPECT_FALSE(mark_.Due());
+}
+
+TEST(Mark, IsDueAgainAtOnceIfTheServerWasAway) {
+  Mark mark({}, std::chrono::hours(1));
+  for (const Code code : {Code::kUnavailable, Code::kDeadlineExceeded}) {
+    EXPECT_TRUE(mark.Due());
+    mark.Fail({code, "the connection is dead"});
+  }
+  EXPECT_TRUE(mark.Due());
+  EXPECT_FALSE(mark.Due());
 }
 
 TEST_F(MarkTest, IsNoKey) {
