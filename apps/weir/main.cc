@@ -1,8 +1,13 @@
 #include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -44,6 +49,21 @@ void OnProtobufLog(google::protobuf::LogLevel level, const char* /*file*/, int /
   if (level == google::protobuf::LOGLEVEL_FATAL) std::cerr << "protobuf: " << message << '\n';
 }
 
+/// Whether all that was written to standard output is there. A pipe that nobody reads any more, as
+/// of `| head`, is no error.
+bool WroteOutput() {
+  errno = 0;
+  std::cout.flush();
+  const int error = errno;  // of this flush; of an earlier one it is not known any more
+  if (std::cout && std::ferror(stdout) == 0) return true;
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) return true;
+  const char* const why = error != 0 ? strerrordesc_np(error) : nullptr;
+  std::cerr << "weir: cannot write to standard output" << (why != nullptr ? ": " : "")
+            << (why != nullptr ? why : "") << '\n';
+  return false;
+}
+
 }  // namespace
 
 Command::Command(const char* name, const char* description, Configure configure)
@@ -78,7 +98,7 @@ int main(int argc, char** argv) {
     weir::app::HideSecrets(argc, argv);
     const int exit_code = weir::app::Command::Run(std::move(words));
     weir::telemetry::FlushLog();
-    return exit_code;
+    return weir::app::WroteOutput() || exit_code != 0 ? exit_code : 1;
   } catch (const std::exception& error) {
     std::cerr << "weir: " << error.what() << '\n';
     return 1;

@@ -37,6 +37,21 @@ policies:
   std::string file_;
 };
 
+TEST(Output, ThatCannotBeWrittenIsAnError) {
+  for (const char* words : {"version", "completion bash", "--help"}) {
+    const std::string command = Program() + " " + words;
+    const RunResult full = RunProgram({"/bin/sh", "-c", command + " > /dev/full"});
+    EXPECT_EQ(full.exit_code, 1) << words;
+    EXPECT_THAT(full.error_output, StartsWith("weir: cannot write to standard output"));
+    const RunResult other = RunProgram({"/bin/sh", "-c", command + " > /dev/null"});
+    EXPECT_EQ(other.exit_code, kOk) << other.error_output;
+  }
+  const RunResult gone = RunProgram({"/bin/sh", "-c",
+                                     "trap '' PIPE; { while echo; do :; done 2>/dev/null; " +
+                                         Program() + " --version; echo $? >&2; } | true"});
+  EXPECT_EQ(gone.error_output, "0\n") << "nobody reads any more";
+}
+
 TEST_F(Messages, APolicyOfAFileIsChangedThere) {
   const std::string there = "policy 'burst' is defined in " + file_ + ":3:5; change it there\n";
   const RunResult deleted = Weir({"policy", "delete", "burst"});
