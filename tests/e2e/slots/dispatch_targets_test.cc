@@ -44,6 +44,8 @@ class DispatchTargets : public testing::Test {
                 std::to_string(i) + "\"}";
     }
     Post("/api/v1/slots/batch", R"({"events":[)" + events + "]}", 200);
+    // What comes next, a Kafka that starts, may take longer than a connection may be idle.
+    client_.Disconnect();
   }
 
   void Post(const std::string& path, const std::string& body, int status) {
