@@ -22,7 +22,6 @@
 namespace weir::notify {
 namespace {
 
-using std::chrono::seconds;
 using test::KafkaMessage;
 using test::KafkaServer;
 using test::TempDir;
@@ -111,7 +110,7 @@ TEST_F(SenderProgram, AMalformedMessageAsLargeAsMayBeIsKeptInPartAndTheNextIsDel
   broker_->Write(topic_, "u", std::string(kBytes, 'x'));
   ASSERT_TRUE(sender.process().WaitForError("malformed message skipped"));
   Put("id-1", "u", "after");
-  ASSERT_TRUE(test::WaitUntil([&] { return Sent(sender).size() == 1; }, seconds(40)))
+  ASSERT_TRUE(test::WaitUntil([&] { return Sent(sender).size() == 1; }))
       << sender.process().error_output();
   EXPECT_EQ(sender.process().Terminate(), 0);
   const std::vector<KafkaMessage> dead = DeadLetters();
