@@ -100,7 +100,9 @@ TEST_F(DispatchTargets, StandardOutputHasALineForEachEvent) {
 
 TEST_F(DispatchTargets, KafkaHasAMessageForEachEventUnderItsId) {
   const test::KafkaServer kafka;
-  auto dispatcher = Dispatch({"--kafka", kafka.url(), "--topic", "payments"});
+  // What is slower than that may come twice.
+  auto dispatcher = Dispatch({"--kafka", kafka.url(), "--topic", "payments", "--delivery-timeout",
+                              "60", "--lease", "120"});
   ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
   EXPECT_EQ(dispatcher->Terminate(), 0);
   std::set<std::string> keys;
