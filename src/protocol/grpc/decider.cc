@@ -258,7 +258,10 @@ bool Decider::Begin() {
     collecting_ = idle_.back();
     idle_.pop_back();
     burst->Point();
-    if (Ask(*burst)) midway_weight_ += midway_.emplace_back(burst, burst->weight()).weight;
+    if (Ask(*burst)) {
+      midway_.push_back({burst, burst->weight()});
+      midway_weight_ += midway_.back().weight;
+    }
   }
   while (midway_weight_ > kMostMidway && midway_.size() > 1) {
     const Midway next = midway_.front();

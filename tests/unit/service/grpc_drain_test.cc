@@ -1,5 +1,6 @@
-#include "service/grpc_connection.h"
+// What a shutdown does with a gRPC connection that has only just begun.
 
+#include <google/protobuf/message_lite.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "hostile/h2_frames.h"
 #include "protocol/grpc/method.h"
+#include "service/grpc_connection.h"
 #include "support/scripted_transport.h"
 
 namespace weir::service {
@@ -23,16 +25,16 @@ class Done final : public grpc::Method {
   }
 };
 
-class GrpcConnectionTest : public ::testing::Test {
+class GrpcDrainTest : public ::testing::Test {
  protected:
-  GrpcConnectionTest() {
+  GrpcDrainTest() {
     services_.Add("/test.Test/Done", std::make_unique<Done>());
     connection_ = new GrpcConnection(reactor_, std::make_unique<ScriptedTransport>(wire_),
                                      services_, health_, metrics_, options_);
     wire_.room = std::size_t{1} << 30U;
     connection_->Start();
   }
-  ~GrpcConnectionTest() override {
+  ~GrpcDrainTest() override {
     connection_->Abort();
     wire_.LetGo();
   }
@@ -56,7 +58,7 @@ class GrpcConnectionTest : public ::testing::Test {
   boost::intrusive_ptr<GrpcConnection> connection_;
 };
 
-TEST_F(GrpcConnectionTest, TheFirstCallOfAPeerThatGreetsDuringADrainIsAnswered) {
+TEST_F(GrpcDrainTest, TheFirstCallOfAPeerThatGreetsDuringADrainIsAnswered) {
   using namespace test::h2;
   connection_->Drain();
   Arrive(Hello());
