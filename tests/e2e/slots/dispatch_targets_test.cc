@@ -227,6 +227,7 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
   // A failure counts only if others were taken since the event was last tried. So half of them are
   // taken between the arrival of e5 and its first failure, and the others between that and its
   // second.
+  constexpr int kHalf = kEvents / 2;
   std::atomic<int> others = 0;
   std::atomic<bool> arrived = false;
   std::atomic<bool> half = false;
@@ -239,10 +240,10 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
       const bool refused = head.find("Idempotency-Key: e3\r") != std::string::npos;
       const bool failing = head.find("Idempotency-Key: e5\r") != std::string::npos;
       const bool again = failing && arrived.exchange(true);
-      const std::atomic<bool>& turn = again                     ? all
-                                      : failing                 ? half
-                                      : ++others <= kEvents / 2 ? arrived
-                                                                : retried;
+      const std::atomic<bool>& turn = again               ? all
+                                      : failing           ? half
+                                      : ++others <= kHalf ? arrived
+                                                          : retried;
       EXPECT_TRUE(test::WaitUntil([&] { return turn.load(); }));
       connection.Send(std::string("HTTP/1.1 ") +
                       (refused   ? "422"
@@ -264,7 +265,7 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
                     "weir_dispatch_deliveries_total{result=\"" + result + "\"}");
   };
   // One of the half may be e3, which is refused.
-  EXPECT_TRUE(test::WaitUntil([&] { return deliveries("delivered") >= kEvents / 2 - 1; }));
+  EXPECT_TRUE(test::WaitUntil([&] { return deliveries("delivered") >= kHalf - 1; }));
   half = true;
   EXPECT_TRUE(test::WaitUntil([&] { return deliveries("retried") == 1; }));
   retried = true;
