@@ -54,11 +54,17 @@ void AppendCounts(JsonWriter& json, const Quota& quota, const Decision& decision
       .Field("windowRequestCount", quota.limit() - decision.remaining);
 }
 
-void AppendState(JsonWriter& json, const Decision& decision, std::string_view policy) {
+/// A shadow policy refuses nobody.
+std::string_view StatusOf(const Decision& decision, bool shadow) {
+  if (decision.allowed()) return "OK";
+  return shadow ? "SHADOW" : "LIMITED";
+}
+
+void AppendState(JsonWriter& json, const Decision& decision, std::string_view policy, bool shadow) {
   using std::chrono::milliseconds;
   json.Field("policy", policy)
       .Field("resetAfterMs", std::chrono::ceil<milliseconds>(decision.reset_after).count())
-      .Field("status", decision.allowed() ? "OK" : "LIMITED");
+      .Field("status", StatusOf(decision, shadow));
 }
 
 http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
@@ -74,7 +80,7 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   json.Field("algorithm", algorithm::Of(*quota).type);
   AppendCounts(json, *quota, verdicts.front().decision);
   json.Field("windowSeconds", WindowSeconds(parts, asked.key, *quota));
-  AppendState(json, verdicts.front().decision, verdicts.front().policy);
+  AppendState(json, verdicts.front().decision, verdicts.front().policy, verdicts.front().shadow);
   json.EndObject();
   return response;
 }
@@ -101,7 +107,7 @@ void AppendKey(JsonWriter& json, const KeyPage& page, std::size_t index) {
   json.Field("algorithm", algorithm::Of(held.algorithm).type);
   if (const policy::Policy* policy = page.policies[index]) {
     AppendCounts(json, *policy->stored_quota(), page.decisions[index]);
-    AppendState(json, page.decisions[index], policy->definition.name);
+    AppendState(json, page.decisions[index], policy->definition.name, policy->definition.shadow);
   }
   json.EndObject();
 }

@@ -51,13 +51,16 @@ bool IsUsual(dom::object made, std::string_view field, std::string_view value) {
 std::string Made(dom::object made, const std::string& target) {
   constexpr int kMost = 6;
   const bool policy = target.starts_with("policy:");
+  std::string_view type;
+  const bool overrides = made["type"].get(type) == simdjson::SUCCESS && type == "OVERRIDE";
   std::string text;
   int shown = 0;
   for (const auto field : made) {
     std::string_view plain;
     const bool is_text = field.value.get(plain) == simdjson::SUCCESS;
     const std::string value = simdjson::minify(field.value);
-    const bool none = value == "null" || value == "false" || value == "\"\"";
+    const bool decides = overrides && field.key == "shadow";  // it says nothing else
+    const bool none = !decides && (value == "null" || value == "false" || value == "\"\"");
     if (none || IsCount(field.key) || (is_text && IsAbout(target, plain))) continue;
     if (policy && IsUsual(made, field.key, value)) continue;
     if (shown++ == kMost) return text + ", …";

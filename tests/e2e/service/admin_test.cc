@@ -255,6 +255,12 @@ TEST_F(Admin, KeysAreShownAndReset) {
               AllOf(HasSubstr(R"(/per-user|user:42","algorithm":"FIXED_WINDOW","currentTokens":0,)"
                               R"("capacity":5,"windowRequestCount":5,"policy":"per-user",)"),
                     HasSubstr(R"("status":"LIMITED")")));
+  // Nobody is refused by a shadow policy.
+  client.Post("/admin/policies", R"({"key":"watch","type":"FIXED_WINDOW","capacity":1,)"
+                                 R"("windowSeconds":8640000,"match":{"plan":"*"},"shadow":true})");
+  Check(R"({"descriptors":[{"plan":"free"}]})");
+  EXPECT_THAT(client.Get("/admin/metrics?prefix=default/watch").body,
+              AllOf(HasSubstr(R"("currentTokens":0)"), HasSubstr(R"("status":"SHADOW"}])")));
   EXPECT_EQ(client.Send("POST", "/admin/reset/user%201%2F2").status, 200);
   EXPECT_THAT(client.Get("/admin/metrics/user%201%2F2").body, HasSubstr("\"currentTokens\":100"));
   EXPECT_EQ(client.Get("/admin/metrics/%00").status, 200);

@@ -119,6 +119,9 @@ TEST_F(Override, IsOneWordOnTheCommandLine) {
       enforced.output,
       "trial is enforced, by override; to return to the file: weir policy delete api/trial\n");
   EXPECT_TRUE(Enforced("a"));
+  const RunResult log = RunProgram({Program(), "audit", "--limit", "1"},
+                                   {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
+  EXPECT_THAT(log.output, HasSubstr("type OVERRIDE, domain api, shadow false"));
   EXPECT_THAT(Weir({"list"}).output,
               AllOf(HasSubstr("enforced by override"), HasSubstr("OVERRIDE")));
   EXPECT_THAT(Weir({"get", "api/trial"}).output, HasSubstr("expiresAt"));

@@ -163,6 +163,12 @@ export function render(root, { query, signal }) {
     return { items, next };
   }
 
+  const stateOf = (k) => {
+    if (k.status === 'LIMITED') return h('strong', null, 'limited');
+    if (k.status === 'SHADOW') return 'over a shadow limit';
+    return k.status ? 'has room' : '–';
+  };
+
   const nothingFound = (more) => (more ? 'Nothing in this part of the store; see the next page.' : onlyLimited.checked ? 'No key is limited now.' : prefix.value ? 'No bucket has this prefix.' : 'No keys are held now.');
 
   async function load() {
@@ -177,7 +183,7 @@ export function render(root, { query, signal }) {
         { title: 'Policy', cell: (k) => (k.policy ? policyLink(k.policy) : h('span', { class: 'muted' }, whyNone(k, rows))) },
         { title: 'Algorithm', cell: (k) => h('span', { class: 'nowrap' }, String(k.algorithm).toLowerCase().replaceAll('_', ' ')) },
         { title: 'Used', num: true, cell: (k) => (k.capacity === undefined ? '–' : used(k.windowRequestCount, k.capacity)) },
-        { title: 'State', cell: (k) => (k.status === 'LIMITED' ? h('strong', null, 'limited') : k.status ? 'has room' : '–') },
+        { title: 'State', cell: stateOf },
         { title: 'Back to full in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : asNew(k.resetAfterMs)) },
         { title: 'Actions', actions: true, cell: (k) => resetButton({ bucket: k.bucket }, k.bucket, { class: 'small quiet' }) },
       ], rows), pager({
