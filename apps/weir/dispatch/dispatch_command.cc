@@ -199,9 +199,7 @@ void Configure(Syntax word) {
       .AllowUnits()
       .Between(0.1, 300.0)
       .ShowDefault();
-  word.AddOption(
-          "--lease", settings->lease,
-          "Seconds after its time until an event's claim ends: twice --delivery-timeout or more")
+  word.AddOption("--lease", settings->lease, "Seconds a claim lasts, twice the timeout or more")
       .AllowUnits()
       .Between(0.5, 3600.0)
       .ShowDefault();

@@ -21,7 +21,8 @@ class Domains : public ServiceTest {
   std::string Created(const std::string& key, const std::string& more) {
     HttpClient client = Client();
     const HttpResponse created = client.Post(
-        "/admin/policies", R"({"key":")" + key + R"(","type":"FIXED_WINDOW","capacity":500,)" +
+        "/admin/policies", R"({"key":")" + key +
+                               R"(","type":"FIXED_WINDOW","capacity":500,"windowSeconds":60,)" +
                                R"("match":{"tenant":"acme"})" + more + "}");
     EXPECT_EQ(created.status, 201);
     return created.body;
