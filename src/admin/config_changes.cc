@@ -114,9 +114,15 @@ bool ConfigChanges::Call(const std::function<void()>& call) {
     if (closed_) return false;
     ++calls_;
   }
+  // Also if it throws: Close waits for the last one.
+  struct End {
+    ConfigChanges& changes;
+    ~End() {
+      const std::lock_guard lock(changes.mutex_);
+      if (--changes.calls_ == 0) changes.called_.notify_all();
+    }
+  } const end{*this};
   call();
-  const std::lock_guard lock(mutex_);
-  if (--calls_ == 0) called_.notify_all();
   return true;
 }
 

@@ -22,6 +22,7 @@
 #include "admin/redis/scripts.h"
 #include "admin/redis/session.h"
 #include "admin/redis/trim.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "weir/clock.h"
 
@@ -64,8 +65,19 @@ struct Look {
 /// All policies, and the changes that they are the outcome of.
 struct Pages {
   Mark mark = {};
+  Past past = {};
   PolicyMap policies = {};
 };
+
+Result<Past> PastIn(const std::vector<Reply>& fields) {
+  Past past;
+  for (std::size_t i = 1; i < fields.size(); i += 2) {
+    const auto upto = ParseNumber<std::int64_t>(fields[i].text);
+    if (!upto) return NotUnderstood();
+    past.emplace(fields[i - 1].text, *upto);
+  }
+  return past;
+}
 
 /// Thread safety: as every Ledger.
 class RedisLedger final : public shared::Ledger {
@@ -87,8 +99,9 @@ class RedisLedger final : public shared::Ledger {
   std::string mark() const override { return known_.ToString(); }
   void Recall(const std::string& mark) override {
     known_ = Mark::Parse(mark);
-    knows_ = true;
+    knows_ = recalled_ = true;
   }
+  void Accept() override;
   bool lost() const noexcept override { return lost_; }
   Status Restore(const PolicyMap& policies) override;
   void Abort() noexcept override { session_.Abort(); }
@@ -101,11 +114,16 @@ class RedisLedger final : public shared::Ledger {
   Result<std::int64_t> Write(const Look& look, const PolicyEdit& edit, const PolicyStep& step,
                              const AuditEntry& entry);
   void NoteMade(const Look& look, const std::string& epoch, std::int64_t changes);
+  bool Lacks(bool has_known, std::int64_t changes) const;
 
   Session session_;
   Trimmer trimmer_;
-  Mark known_;          // what was read last, and made here
-  bool knows_ = false;  // there is something that could be lost
+  Mark known_;             // what was read last, and made here
+  Past past_;              // and what that has of earlier epochs
+  Mark read_;              // not accepted yet
+  Past read_past_;         // the same
+  bool knows_ = false;     // there is something that could be lost
+  bool recalled_ = false;  // from an earlier run, and not read since
   bool lost_ = false;
 };
 
@@ -118,8 +136,15 @@ Result<std::int64_t> RedisLedger::ReadChanges() {
     return Error{Code::kFailedPrecondition,
                  "the policies in Redis were written by a newer version of weir"};
   }
-  lost_ = knows_ && reply->elements[2].integer == 0;
-  return reply->elements[0].integer;
+  const std::int64_t changes = reply->elements[0].integer;
+  lost_ = Lacks(reply->elements[2].integer == 1, changes);
+  return changes;
+}
+
+/// Of what was known before a restart it is not certain that it belongs there: much may have been
+/// deleted since, or the data folder be a copy. It goes only into a server that has nothing.
+bool RedisLedger::Lacks(bool has_known, std::int64_t changes) const {
+  return knows_ && !has_known && (!recalled_ || changes == 0);
 }
 
 // The count is of before the first page. If there was a change meanwhile, what was read may be a
@@ -133,9 +158,14 @@ Result<Pages> RedisLedger::ReadPages() {
     Result<Reply> reply =
         session_.Read(PageScript(), {kState, kPolicies}, Command{cursor}.Add(kPage));
     if (!reply.ok()) return reply.error();
-    if (!reply->is_array(4)) return NotUnderstood();
+    if (!reply->is_array(5)) return NotUnderstood();
     const Mark now{reply->elements[3].text, reply->elements[0].integer};
-    if (std::exchange(first, false)) read.mark = now;
+    if (std::exchange(first, false)) {
+      Result<Past> past = PastIn(reply->elements[4].elements);
+      if (!past.ok()) return past.error();
+      read.mark = now;
+      read.past = std::move(*past);
+    }
     const bool same = now.epoch == read.mark.epoch || read.mark.epoch.empty();
     if (!same || now.changes < read.mark.changes) {
       return Error{Code::kUnavailable, "redis: the server lost policies while they were read"};
@@ -155,9 +185,16 @@ Result<Pages> RedisLedger::ReadPages() {
 Result<Snapshot> RedisLedger::ReadAll() {
   Result<Pages> read = ReadPages();
   if (!read.ok()) return read.error();
-  known_ = std::move(read->mark);
-  knows_ = knows_ || known_.changes > 0;
-  return Snapshot{known_.changes, std::move(read->policies)};
+  read_ = std::move(read->mark);
+  read_past_ = std::move(read->past);
+  return Snapshot{read_.changes, std::move(read->policies)};
+}
+
+void RedisLedger::Accept() {
+  known_ = read_;
+  past_ = read_past_;
+  knows_ = (knows_ && !recalled_) || known_.changes > 0;
+  recalled_ = false;
 }
 
 Result<Look> RedisLedger::LookAt(const std::string& key, const std::string& target) {
@@ -221,6 +258,7 @@ void RedisLedger::NoteMade(const Look& look, const std::string& epoch, std::int6
   if (look.epoch != known_.epoch || changes != known_.changes + 1) return;
   known_ = {epoch, changes};
   knows_ = true;
+  recalled_ = false;
 }
 
 Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
@@ -228,7 +266,7 @@ Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
     Result<Look> look = LookAt(edit.key, std::string(kPolicyTarget) + edit.key);
     if (!look.ok()) return look.error();
     // This node first puts back what it knows.
-    if (knows_ && !look->has_known) {
+    if (Lacks(look->has_known, look->changes)) {
       return Error{Code::kUnavailable, "redis: the server has lost policies; try again"};
     }
     const Nanos at = SystemClock::Get().Now();
@@ -290,7 +328,7 @@ Result<AuditEntry> RedisLedger::ReadEntry(std::int64_t id) {
 Status RedisLedger::Restore(const PolicyMap& policies) {
   const Result<Pages> there = ReadPages();
   if (!there.ok()) return there.error();
-  return PutBack(session_, known_, policies, there->policies);
+  return PutBack(session_, known_, past_, policies, there->policies);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ struct Mark {
   /// Of no changes if the text is not one.
   static Mark Parse(std::string_view text);
 };
+
+/// Changes of earlier epochs that a state has: up to which number, by epoch.
+using Past = std::map<std::string, std::int64_t>;
 
 /// One that no other state has.
 std::string NewEpoch();

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "admin/redis/records.h"
 #include "admin/redis/scripts.h"
@@ -16,12 +19,23 @@ using weir::redis::Command;
 constexpr std::int64_t kLeap = 1000;
 /// Policies a call: the server must not stand still for long.
 constexpr std::size_t kAtOnce = 500;
+/// Earlier epochs that are remembered: one for each time that policies were lost.
+constexpr std::size_t kMostPast = 100;
 
 Command Begin(const Mark& known) { return Command{known.epoch}.Add(known.changes); }
 
+/// The latest: each time the count goes on from where it was.
+void AddPast(const Past& past, Command& command) {
+  std::vector<std::pair<std::int64_t, std::string_view>> latest;
+  for (const auto& [epoch, changes] : past) latest.emplace_back(changes, epoch);
+  std::sort(latest.rbegin(), latest.rend());
+  if (latest.size() > kMostPast) latest.resize(kMostPast);
+  for (const auto& [changes, epoch] : latest) command.Add(epoch).Add(changes);
+}
+
 }  // namespace
 
-Status PutBack(Session& session, const Mark& known, const PolicyMap& policies,
+Status PutBack(Session& session, const Mark& known, const Past& past, const PolicyMap& policies,
                const PolicyMap& there) {
   std::int64_t last_policy = 0;
   std::set<std::int64_t> taken;
@@ -51,6 +65,7 @@ Status PutBack(Session& session, const Mark& known, const PolicyMap& policies,
   if (Status done = put(); !done.ok()) return done;
   Command finish = Begin(known);
   finish.Add(kLeap).Add(last_policy).Add(NewEpoch());
+  AddPast(past, finish);
   return session.Call(FinishScript(), {kState}, finish).status;
 }
 

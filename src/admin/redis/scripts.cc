@@ -38,7 +38,17 @@ const Script& PageScript() {
   static const Script script(R"(
 local page = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
 local s = redis.call('HMGET', KEYS[1], 'changes', 'epoch')
-return {tonumber(s[1] or 0), page[1], page[2], s[2] or ''}
+local past = {}
+if ARGV[1] == '0' then
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 3) == 'of:' then
+      past[#past + 1] = string.sub(all[i], 4)
+      past[#past + 1] = all[i + 1]
+    end
+  end
+end
+return {tonumber(s[1] or 0), page[1], page[2], s[2] or '', past}
 )");
   return script;
 }
@@ -152,6 +162,12 @@ local s = redis.call('HMGET', KEYS[1], 'changes', 'epoch', 'last_policy')
 local changes, epoch = tonumber(s[1] or 0), s[2] or ''
 if epoch == '' or epoch == ARGV[1] then
   redis.call('HSET', KEYS[1], 'epoch', ARGV[5], 'of:' .. epoch, changes)
+end
+for i = 6, #ARGV, 2 do
+  local field, upto = 'of:' .. ARGV[i], tonumber(ARGV[i + 1])
+  if tonumber(redis.call('HGET', KEYS[1], field) or -1) < upto then
+    redis.call('HSET', KEYS[1], field, upto)
+  end
 end
 redis.call('HSET', KEYS[1], 'of:' .. ARGV[1], ARGV[2],
            'changes', math.max(changes, tonumber(ARGV[2])) + tonumber(ARGV[3]),

@@ -46,6 +46,8 @@ class Ledger {
   /// How many changes of policies there have been.
   virtual Result<std::int64_t> ReadChanges() = 0;
   virtual Result<Snapshot> ReadAll() = 0;
+  /// What ReadAll answered last is in force: it counts as known.
+  virtual void Accept() {}
   /// Makes a change after all that came before it and before all that follow, whichever node they
   /// are from.
   virtual Result<Made> Make(const PolicyEdit& edit, const Catalog& catalog) = 0;

@@ -85,7 +85,7 @@ Status SharedPolicyStore::Remember() {
     return {};
   }
   latest_ = std::move(known->policies);
-  ledger_->Recall(known->mark);
+  if (!latest_.empty()) ledger_->Recall(known->mark);
   Status put = in_force_.Put(latest_);
   if (put.ok()) {
     NoteKnown();
@@ -306,6 +306,7 @@ Status SharedPolicyStore::ReadIfChanged() {
   Result<Snapshot> snapshot = ledger_->ReadAll();
   if (!snapshot.ok()) return snapshot.error();
   if (Status put = in_force_.Put(snapshot->policies); !put.ok()) return put;
+  ledger_->Accept();
   latest_ = std::move(snapshot->policies);
   changes_ = snapshot->changes;
   NoteKnown();

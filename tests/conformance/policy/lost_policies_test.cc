@@ -214,25 +214,70 @@ TEST(LostPolicies, AreRestoredAlthoughAnOlderVersionMadeAChange) {
   EXPECT_EQ(a.Limit("other"), 8);
 }
 
-TEST(LostPolicies, ThatANodeRemembersFromBeforeItsRestartAreRestored) {
-  test::RedisServer server;
-  const test::TempDir folder;
-  const auto memory = [&] {
-    return std::move(*sqlite::PolicyMemory::Open((folder / "policies.db").string(), "here"));
-  };
-  {
-    Node a(server.url(), memory());
-    ASSERT_TRUE(a.Create("k", 7));
+// The second loss must not make b's knowledge new again.
+TEST(LostPolicies, WhatWasDeletedDoesNotComeBackWithTheNextLossEither) {
+  const test::RedisServer server;
+  Node a(server.url());
+  ASSERT_TRUE(a.Create("k", 7));
+  ASSERT_TRUE(a.Create("l", 8));
+  Node b(server.url());
+  server.Command({"FLUSHALL"});
+  a.Look();
+  ASSERT_TRUE(a.Delete("k"));
+  server.Command({"FLUSHALL"});
+  a.Look();
+  b.Look();
+  a.Look();
+  for (const Node* node : {&std::as_const(a), &std::as_const(b)}) {
+    EXPECT_EQ(node->Limit("k"), 100) << "the default policy's";
+    EXPECT_EQ(node->Limit("l"), 8);
   }
-  server.Kill();  // nothing is on disk
-  Node a(server.url(), memory());
-  EXPECT_EQ(a.Limit("k"), 7);
-  server.Start();
-  Node fresh(server.url());
+}
+
+/// A node with a data folder.
+class RememberedPolicies : public testing::Test {
+ protected:
+  std::unique_ptr<Node> Start() {
+    return std::make_unique<Node>(server_.url(), std::move(*sqlite::PolicyMemory::Open(
+                                                     (folder_ / "policies.db").string(), "here")));
+  }
+
+  test::RedisServer server_;  // keeps nothing on disk
+  const test::TempDir folder_;
+};
+
+TEST_F(RememberedPolicies, AreGivenToAServerThatHasNone) {
+  ASSERT_TRUE(Start()->Create("k", 7));
+  server_.Kill();
+  auto a = Start();
+  EXPECT_EQ(a->Limit("k"), 7);
+  server_.Start();
+  EXPECT_TRUE(WaitUntil([&] { return a->Reads(); }));
+  EXPECT_EQ(Node(server_.url()).Limit("k"), 7);
+}
+
+// Much may have been deleted since they were read, and the folder may be a copy of another
+// service's.
+TEST_F(RememberedPolicies, AreNotAddedToThoseOfAServer) {
+  ASSERT_TRUE(Start()->Create("k", 7));
+  server_.Kill();
+  auto a = Start();
+  server_.Start();
+  Node fresh(server_.url());
   ASSERT_TRUE(fresh.Create("other", 8));
-  EXPECT_TRUE(WaitUntil([&] { return a.Reads(); }));
-  EXPECT_EQ(a.Limit("k"), 7);
-  EXPECT_EQ(a.Limit("other"), 8);
+  EXPECT_TRUE(WaitUntil([&] { return a->Reads(); }));
+  EXPECT_EQ(a->Limit("k"), 100) << "the default policy's";
+  EXPECT_EQ(a->Limit("other"), 8);
+  EXPECT_TRUE(a->Create("third", 9));
+}
+
+TEST_F(RememberedPolicies, ThatAreNoneAreNoLoss) {
+  Start();
+  server_.Kill();
+  auto a = Start();
+  server_.Start();
+  EXPECT_TRUE(WaitUntil([&] { return a->Create("k", 7); }));
+  EXPECT_EQ(ChangesOf(server_), 1);
 }
 
 }  // namespace

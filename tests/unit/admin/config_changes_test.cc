@@ -54,6 +54,7 @@ class ConfigChangesTest : public ::testing::Test {
          .read =
              [this](const std::string& name, const auto& done) {
                ++calls_;
+               if (throws_) throw std::runtime_error("no memory");
                done(Read(name));
              },
          .resets_count =
@@ -132,6 +133,7 @@ class ConfigChangesTest : public ::testing::Test {
     EXPECT_EQ(Read("a"), "1");
   }
 
+  bool throws_ = false;
   Log audit_;
   ConfigChanges changes_{audit_};
   http::Handler handler_;
@@ -255,6 +257,12 @@ TEST_F(ConfigChangesTest, ThatAreClosedRevertNothingWhenTheLogFails) {
 
 TEST_F(ConfigChangesTest, ThatAreClosedBeginNothingWhenTheLogAnswers) {
   AnswerLate(std::int64_t{1}, 200);
+}
+
+TEST_F(ConfigChangesTest, OneThatThrowsDoesNotHoldUpTheClose) {
+  throws_ = true;
+  EXPECT_THROW(static_cast<void>(Start("a", "1")), std::runtime_error);
+  changes_.Close();
 }
 
 TEST_F(ConfigChangesTest, ThatAreClosedUndoNothing) {
