@@ -1,5 +1,6 @@
 #include "dispatch/delivery_target.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -20,6 +21,8 @@ constexpr int kPartitions = 3;
 /// Thread-safe: lines are not mixed. One that is not taken by its deadline may be there in part.
 class StdoutTarget final : public DeliveryTarget {
  public:
+  explicit StdoutTarget(std::function<void()> on_gone) : on_gone_(std::move(on_gone)) {}
+
   void Deliver(const slots::Claimed& event, const Latest& latest, Done done) override {
     done(Write(EventJson(event) + '\n', latest.steady));
   }
@@ -29,9 +32,13 @@ class StdoutTarget final : public DeliveryTarget {
     const std::lock_guard lock(mutex_);
     const Status written = WriteBy(STDOUT_FILENO, line, latest);
     if (written.ok()) return {};
+    if (pollfd pipe{STDOUT_FILENO, 0, 0}; poll(&pipe, 1, 0) > 0 && (pipe.revents & POLLERR) != 0) {
+      on_gone_();
+    }
     return Error{Code::kUnavailable, "cannot write to standard output: " + written.error().message};
   }
 
+  const std::function<void()> on_gone_;
   std::mutex mutex_;
 };
 
@@ -81,7 +88,9 @@ std::string EventJson(const slots::Claimed& event) {
   });
 }
 
-std::unique_ptr<DeliveryTarget> MakeStdoutTarget() { return std::make_unique<StdoutTarget>(); }
+std::unique_ptr<DeliveryTarget> MakeStdoutTarget(std::function<void()> on_gone) {
+  return std::make_unique<StdoutTarget>(std::move(on_gone));
+}
 
 Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broker,
                                                         const std::string& topic,

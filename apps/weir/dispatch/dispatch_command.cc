@@ -3,7 +3,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -52,7 +54,8 @@ struct Settings {
   double timeout = 5;
 };
 
-Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings) {
+Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings,
+                                                   std::function<void()> on_gone) {
   if (!settings.webhook.url.empty() && !settings.kafka.empty()) {
     return Error{Code::kInvalidArgument, "give --webhook or --kafka, not both"};
   }
@@ -60,7 +63,7 @@ Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings) {
   if (!settings.kafka.empty()) {
     return MakeKafkaTarget(settings.kafka, settings.topic, settings.options.timeout);
   }
-  return MakeStdoutTarget();
+  return MakeStdoutTarget(std::move(on_gone));
 }
 
 /// GET /metrics: what the dispatcher does and, if it works on a database directly, how the backlog
@@ -140,16 +143,17 @@ int Run(Settings& settings) {
   if (settings.options.name.empty()) settings.options.name = DefaultName();
 
   std::stop_source stop;
-  const std::jthread watcher([&stop, &signals](const std::stop_token& ended) {
+  std::atomic<bool> gone = false;  // whoever read the events
+  const std::jthread watcher([&](const std::stop_token& ended) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 100'000'000};
     while (!ended.stop_requested()) {
-      if (sigtimedwait(&signals, nullptr, &pause) > 0) stop.request_stop();
+      if (sigtimedwait(&signals, nullptr, &pause) > 0 || gone) stop.request_stop();
     }
   });
   auto source =
       settings.store.empty() ? OpenService(settings.access.Open()) : OpenStore(settings.store);
   if (!source.ok()) return Failed(source.error());
-  auto target = MakeTarget(settings);
+  auto target = MakeTarget(settings, [&gone] { gone = true; });
   if (!target.ok()) return Failed(target.error());
   Dispatcher dispatcher(**source, **target, settings.options);
   std::optional<Metrics> metrics;
@@ -171,6 +175,7 @@ int Run(Settings& settings) {
                   {"dead", counts.dead},
                   {"left", counts.left},
                   {"lost", counts.lost}});
+  if (gone) return Failed({Code::kUnavailable, "nobody reads standard output any more"});
   return 0;
 }
 

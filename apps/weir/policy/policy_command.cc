@@ -123,11 +123,14 @@ int RunRollback(const Words& words) {
 }
 
 int RunUndo(const Words& words) {
-  return Undo(words.remote, words.number, words.expires, [&](const ServiceReply& reply) -> int {
-    if (words.remote.json) return kExitOk;
-    std::cout << PrettyPolicy(reply.body);
-    return kExitOk;
-  });
+  const UndoOf policies{"a policy",
+                        [](std::string_view target) { return target.starts_with("policy:"); }};
+  return Undo(words.remote, words.number, words.expires, policies,
+              [&](const ServiceReply& reply) -> int {
+                if (words.remote.json) return kExitOk;
+                std::cout << PrettyPolicy(reply.body);
+                return kExitOk;
+              });
 }
 
 /// Two versions of a policy, or one and what is in force.

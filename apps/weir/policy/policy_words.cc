@@ -120,9 +120,15 @@ Result<std::string> EndValue(const std::string& expires) {
 
 namespace {
 
-/// "change 3 (policy.update of policy:p)" of what the log has of it; "change 3" if that is gone.
-std::string UndoneText(const Remote& remote, std::int64_t change) {
-  std::string text = "change " + std::to_string(change);
+/// A change as the log has it; only its number if that is gone.
+struct Logged {
+  std::string text;    ///< "change 3 (policy.update of policy:p)", or "change 3"
+  std::string target;  ///< "policy:p"
+  std::int64_t undoes = 0;
+};
+
+Logged LookUp(const Remote& remote, std::int64_t change) {
+  Logged logged{"change " + std::to_string(change), ""};
   const Result<ServiceReply> reply =
       remote.Exchange("GET", "/admin/audit?limit=1&before=" + std::to_string(change + 1));
   simdjson::dom::parser parser;
@@ -130,12 +136,12 @@ std::string UndoneText(const Remote& remote, std::int64_t change) {
   if (!reply.ok() || !reply->ok() ||
       parser.parse(reply->body)["changes"].at(0).get(entry) != simdjson::SUCCESS ||
       NumberOf(entry, "id") != change) {
-    return text;
+    return logged;
   }
-  text += " (" + Shown(TextOf(entry, "action")) + " of " + Shown(TextOf(entry, "target")) + ")";
-  const std::int64_t again = NumberOf(entry, "undoes");
-  if (again == 0) return text;
-  return text + ", which had undone change " + std::to_string(again) + "; that one applies again";
+  logged.target = TextOf(entry, "target");
+  logged.text += " (" + Shown(TextOf(entry, "action")) + " of " + Shown(logged.target) + ")";
+  logged.undoes = NumberOf(entry, "undoes");
+  return logged;
 }
 
 std::string NextText(std::string_view next) {
@@ -145,18 +151,27 @@ std::string NextText(std::string_view next) {
 
 }  // namespace
 
-int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
+int Undo(const Remote& remote, std::int64_t change, const std::string& expires, const UndoOf& of,
          const std::function<int(const ServiceReply&)>& show) {
   const Result<std::string> end = EndValue(expires);
   if (!end.ok()) return Fail(end.error());
   const std::string body =
       end->empty() ? "" : JsonObject([&](JsonWriter& json) { json.RawField("expiresAt", *end); });
-  const std::string undone = remote.json ? "" : UndoneText(remote, change);
+  const Logged logged = LookUp(remote, change);
+  if (of.is_it && !logged.target.empty() && !of.is_it(logged.target)) {
+    return Fail({Code::kInvalidArgument, logged.text + " is not of " + of.what +
+                                             "; weir audit --undo " + std::to_string(change) +
+                                             " undoes it"});
+  }
   return remote.Ask("POST", "/admin/audit/" + std::to_string(change) + "/undo", body,
                     [&](const ServiceReply& reply) {
                       if (!remote.json) {
-                        std::cout << "undone: " << undone
-                                  << (reply.status == 204 ? "; it no longer exists\n" : "\n")
+                        std::cout << "undone: " << logged.text;
+                        if (logged.undoes != 0) {
+                          std::cout << ", which had undone change " << logged.undoes
+                                    << "; that one applies again";
+                        }
+                        std::cout << (reply.status == 204 ? "; it no longer exists\n" : "\n")
                                   << NextText(reply.Header("weir-next-undo"));
                       }
                       return show(reply);

@@ -38,9 +38,16 @@ void PrintWarnings(const std::string& key, const ServiceReply& reply,
 /// given.
 Result<std::string> EndValue(const std::string& expires);
 
+/// Which changes a command is about.
+struct UndoOf {
+  std::string what = {};                                    ///< for messages: "a policy"
+  std::function<bool(std::string_view target)> is_it = {};  ///< none: all are
+};
+
 /// Undoes a change of the audit log, and says what that was and which would be the next; `expires`
-/// is --expires. Returns the exit code: that of `show` if it was done.
-int Undo(const Remote& remote, std::int64_t change, const std::string& expires,
+/// is --expires. `of` says what a change is of that may be undone; empty: of anything. Returns the
+/// exit code: that of `show` if it was done.
+int Undo(const Remote& remote, std::int64_t change, const std::string& expires, const UndoOf& of,
          const std::function<int(const ServiceReply&)>& show);
 
 /// weir policy enforce | shadow.

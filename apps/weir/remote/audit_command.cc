@@ -150,7 +150,9 @@ int Run(const Words& words) {
 }
 
 int RunUndo(const Words& words) {
-  return Undo(words.remote, words.undo, words.expires,
+  const UndoOf named{Shown(words.name),
+                     [&words](std::string_view target) { return IsAbout(target, words.name); }};
+  return Undo(words.remote, words.undo, words.expires, named,
               [](const ServiceReply&) -> int { return kExitOk; });
 }
 

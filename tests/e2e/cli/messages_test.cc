@@ -97,6 +97,29 @@ TEST_F(Messages, OnlyTheNumbersOfTheAlgorithmAreShown) {
               AllOf(HasSubstr("refillRate"), Not(HasSubstr("windowSeconds"))));
 }
 
+// A slip in the number must not delete a payment cap.
+TEST_F(Messages, AnUndoIsOnlyOfWhatItNames) {
+  HttpClient client = Client();
+  ASSERT_EQ(client
+                .Post("/admin/rate-limit/config",
+                      R"({"configName":"bank","maxPerWindow":100,"windowSize":"PT1S"})")
+                .status,
+            201);
+  ASSERT_EQ(Weir({"policy", "apply", File(R"({"key":"bb","type":"TOKEN_BUCKET"})")}).exit_code,
+            kOk);
+  const RunResult policy = Weir({"policy", "undo", "1"});
+  EXPECT_EQ(policy.exit_code, kUsage);
+  EXPECT_EQ(policy.error_output,
+            "weir: change 1 (slots.config of slots:bank) is not of a policy; weir audit --undo 1 "
+            "undoes it\n");
+  const RunResult named = Weir({"audit", "bb", "--undo", "1"});
+  EXPECT_EQ(named.exit_code, kUsage);
+  EXPECT_THAT(named.error_output, HasSubstr("is not of bb; "));
+  EXPECT_EQ(client.Get("/admin/rate-limit/config/bank").status, 200);
+  EXPECT_EQ(Weir({"audit", "bb", "--undo", "2"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"audit", "--undo", "1"}).exit_code, kOk);
+}
+
 TEST_F(Messages, AnUndoSaysWhichChangeCameLaterAndWhichOptionIsMissing) {
   ASSERT_EQ(Weir({"policy", "apply", File(R"({"key":"p","type":"TOKEN_BUCKET"})")}).exit_code, kOk);
   ASSERT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);

@@ -70,5 +70,21 @@ TEST(DispatchStop, WhatAClaimBringsAfterTheSignalIsDeliveredAndReported) {
   EXPECT_TRUE(done);
 }
 
+// No retry helps with that.
+TEST(DispatchStop, EndsWhenNobodyReadsTheEventsAnyMore) {
+  const test::TcpServer service([&](test::TcpConnection& connection) {
+    const std::string head = connection.ReadThrough("\r\n\r\n");
+    connection.Read(std::stoul(head.substr(head.find("Content-Length: ") + 16)));
+    const bool claim = head.starts_with("POST /api/v1/slots/claim");
+    connection.Send(
+        Answer(claim ? OneEvent() : R"({"results":[{"eventId":"pay-1","status":"DONE"}]})"));
+  });
+  test::ChildProcess pipeline(
+      {"/bin/bash", "-c", "set -o pipefail; \"$0\" dispatch --url \"$1\" --config pay | true",
+       test::Program(), "http://127.0.0.1:" + std::to_string(service.port())});
+  EXPECT_EQ(pipeline.Wait(), 1);
+  EXPECT_THAT(pipeline.error_output(), HasSubstr("weir: nobody reads standard output any more"));
+}
+
 }  // namespace
 }  // namespace weir::slots
