@@ -21,6 +21,7 @@ Status CheckRange(std::string_view field, std::int64_t value, std::int64_t low, 
 
 Status CheckName(std::string_view field, std::string_view text, std::size_t max_bytes) {
   if (text.empty()) return Invalid(field, "must not be empty");
+  if (text.find_first_not_of(' ') == text.npos) return Invalid(field, "must not be blank");
   if (text.size() > max_bytes) {
     return Invalid(field, "must not be longer than " + std::to_string(max_bytes) + " bytes");
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "console.h"
 #include "protocol/http/json_body.h"
 #include "slots/config.h"
 
@@ -83,7 +84,10 @@ Status FeedReader::ReadHeader() {
     }
   }
   if (std::find(columns_.begin(), columns_.end(), "eventId") == columns_.end()) {
-    return Invalid("the first line must name the columns, including eventId");
+    return Invalid(
+        "the first line must name the columns, including eventId, separated by commas; "
+        "it is: " +
+        Shown(*line, 80));
   }
   return CheckDefaults();
 }

@@ -53,6 +53,8 @@ TEST(CheckName, TakesTextAndNothingElse) {
   EXPECT_TRUE(CheckName("eventId", "zamówienie-1 ✓ 😀", 200).ok());
   EXPECT_TRUE(CheckName("eventId", std::string(200, 'x'), 200).ok());
   EXPECT_FALSE(CheckName("eventId", std::string(201, 'x'), 200).ok());
+  EXPECT_TRUE(CheckName("eventId", " 7", 200).ok());
+  EXPECT_FALSE(CheckName("eventId", "  ", 200).ok());
   for (const std::string& text :
        {std::string(), std::string("a\0b", 3), std::string("a\nb"), std::string("\x7f"),
         std::string("\xc3"), std::string("\xc0\xaf"), std::string("\xed\xa0\x80"),
