@@ -14,6 +14,7 @@
 #include "algorithm/algorithms.h"
 #include "base/duration.h"
 #include "base/instant.h"
+#include "policy/unreachable.h"
 #include "protocol/http/check_json.h"
 #include "protocol/http/check_reader.h"
 
@@ -266,6 +267,18 @@ void NoteMissing(const policy::StoredPolicy& policy, const Given& given,
   }
 }
 
+/// What the policy is for may not be what was meant.
+void NoteUnmet(const policy::StoredPolicy& policy, const Given& given,
+               std::vector<std::string>& warnings) {
+  if (policy.type.is_override()) return;
+  if (!policy.has_match && given.contains("domain")) {
+    warnings.emplace_back("domain is not used without match: the policy is for a bare key");
+  }
+  if (const auto why = policy::WhyUnreachable(policy.match)) {
+    warnings.push_back("the policy applies to no request: " + *why);
+  }
+}
+
 /// Who gives a bucket a window and no rate means a window, and would get many times its limit.
 Status CheckSpan(const policy::StoredPolicy& policy, const Given& given) {
   if (policy.type.is_override() || policy.unlimited) return {};
@@ -320,6 +333,7 @@ Result<PolicyBody> ReadPolicyBody(std::string_view body) {
   if (Status span = CheckSpan(policy, given); !span.ok()) return span.error();
   std::vector<std::string> warnings = UnusedNumbers(policy, given);
   NoteMissing(policy, given, warnings);
+  NoteUnmet(policy, given, warnings);
   const bool counts = !policy.unlimited && !policy.type.is_override() && !policy.overdraw;
   if (counts && policy.cost > policy.capacity) {
     warnings.push_back("every request is refused: each costs " + std::to_string(policy.cost) +

@@ -27,7 +27,8 @@ struct PolicyBody {
   /// Numbers that were given and that the algorithm does not use: "refillRate is not used by
   /// SLIDING_WINDOW". Not if they are 0, nor for the default windowSeconds, which clients send with
   /// every token bucket, nor in what the service has answered itself (with `id` or `version`):
-  /// answers have the numbers of all algorithms.
+  /// answers have the numbers of all algorithms. Also numbers that are missing, and what keeps the
+  /// policy from any request.
   std::vector<std::string> warnings;
 };
 Result<PolicyBody> ReadPolicyBody(std::string_view body);

@@ -80,12 +80,9 @@ using Rivals = std::map<PolicyName, const Definition*>;
 
 Why Trouble(const Definition& one, const Rivals& rivals) {
   // The values of a chain are the caller's own, whatever they are called.
-  Why all;
-  for (const EntryMatch& entry : one.match) {
-    if (one.ordered) break;
-    if (Why why = EntryTrouble(entry)) all = all ? *all + "; " + *why : *why;
+  if (!one.ordered) {
+    if (Why why = WhyUnreachable(one.match)) return why;
   }
-  if (all) return all;
   const auto rival = rivals.find({one.domain, one.name});
   if (rival != rivals.end() && one.has_match && !one.ordered && Covers(*rival->second, one)) {
     return "policy '" + rival->second->name + "' applies to all the same requests and replaces it";
@@ -121,6 +118,14 @@ bool NeverFits(const Definition& one) {
 }
 
 }  // namespace
+
+std::optional<std::string> WhyUnreachable(std::span<const EntryMatch> match) {
+  Why all;
+  for (const EntryMatch& entry : match) {
+    if (Why why = EntryTrouble(entry)) all = all ? *all + "; " + *why : *why;
+  }
+  return all;
+}
 
 std::vector<std::string> Unreachable(const PolicySet& set) {
   Rivals rivals;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,5 +13,9 @@ namespace weir::policy {
 /// that replace each other, with its place: what is most likely a mistake, though the files are
 /// well formed.
 std::vector<std::string> Unreachable(const PolicySet& set);
+
+/// Why no request can meet these entries of a policy that is not a chain: "method 'get': methods
+/// are upper case". Nothing if requests can.
+std::optional<std::string> WhyUnreachable(std::span<const EntryMatch> match);
 
 }  // namespace weir::policy

@@ -121,7 +121,9 @@ Result<std::vector<PolicyDocument>> ReadYaml(const std::string& text, const std:
     Result<policy::StoredPolicy> stored = policy::FromDefinition(definition);
     if (!stored.ok()) return stored.error();
     std::string json = policy::ToJson(*stored);
-    documents.push_back({std::move(*stored), std::move(json)});
+    Result<http::PolicyBody> body = Read(json);
+    if (!body.ok()) return body.error();
+    documents.push_back({std::move(*stored), std::move(json), std::move(body->warnings)});
   }
   if (documents.empty()) return Error{Code::kInvalidArgument, path + ": has no policies"};
   return documents;

@@ -84,6 +84,25 @@ TEST_F(Messages, ADiffComparesWithThePolicyOfAFile) {
   EXPECT_THAT(applied.error_output, HasSubstr("policy 'burst' is defined in " + file_));
 }
 
+TEST_F(Messages, APolicyThatNoRequestMeetsIsWarnedOf) {
+  const std::string quota = "quota: {fixed_window: {limit: 3, window: 1m}}";
+  const std::string file =
+      File("policies: [{name: j, match: {method: get}, " + quota + "}]\n", "given.yaml");
+  const std::string warning =
+      "weir: warning: j: the policy applies to no request: method 'get': methods are upper case\n";
+  EXPECT_EQ(Weir({"policy", "apply", "--dry-run", file}).error_output, warning);
+  const RunResult applied = Weir({"policy", "apply", file});
+  EXPECT_EQ(applied.exit_code, kOk);
+  EXPECT_THAT(applied.error_output, StartsWith(warning));
+  EXPECT_THAT(
+      Client()
+          .Send("PUT", "/admin/policies/j",
+                R"({"type":"FIXED_WINDOW","capacity":3,"windowSeconds":60,"domain":"api"})")
+          .body,
+      HasSubstr(
+          R"("warnings":["domain is not used without match: the policy is for a bare key"])"));
+}
+
 TEST_F(Messages, OnlyTheNumbersOfTheAlgorithmAreShown) {
   const std::string window =
       Weir({"policy", "apply", File(R"({"key":"w","type":"FIXED_WINDOW"})")}).output;

@@ -11,6 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 PolicyBody Read(const std::string& fields) {
   const auto read = ReadPolicyBody(R"({"key":"k",)" + fields + "}");
@@ -44,6 +45,29 @@ TEST(PolicyBody, WhatIsMissingIsNamedWithWhatItIs) {
   EXPECT_THAT(Read(R"("type":"FIXED_WINDOW","windowSeconds":5)").warnings,
               ElementsAre("capacity is missing; the limit is 100"));
   EXPECT_THAT(Read(R"("unlimited":true)").warnings, IsEmpty());
+}
+
+// As `weir config check` says it of files.
+TEST(PolicyBody, APolicyThatNoRequestMeetsIsWarnedOf) {
+  const std::string quota = R"("type":"FIXED_WINDOW","capacity":3,"windowSeconds":60,)";
+  EXPECT_THAT(Read(quota + R"("match":{"ip":"10.0.0.0/8"})").warnings,
+              ElementsAre("the policy applies to no request: ip '10.0.0.0/8' is a network: it "
+                          "matches only a client identified by exactly this string"));
+  EXPECT_THAT(Read(quota + R"("match":{"method":"get","route":"v1/pay","user":"*"})").warnings,
+              ElementsAre("the policy applies to no request: method 'get': methods are upper case; "
+                          "route 'v1/pay': paths begin with '/'"));
+  // Also in what the service has answered, since the warning is still true.
+  EXPECT_THAT(Read(quota + R"("id":1,"version":2,"match":{"method":"get"})").warnings, SizeIs(1));
+  EXPECT_THAT(Read(quota + R"("match":{"ip":"*","method":"GET","route":"/v1/*"})").warnings,
+              IsEmpty());
+}
+
+TEST(PolicyBody, ADomainWithoutAMatchIsWarnedOf) {
+  const std::string quota = R"("type":"FIXED_WINDOW","capacity":3,"windowSeconds":60,"domain":"x")";
+  EXPECT_THAT(Read(quota).warnings,
+              ElementsAre("domain is not used without match: the policy is for a bare key"));
+  EXPECT_THAT(Read(quota + R"(,"match":{})").warnings, IsEmpty());
+  EXPECT_THAT(Read(R"("type":"OVERRIDE","domain":"x","shadow":true)").warnings, IsEmpty());
 }
 
 TEST(PolicyBody, AQuotaNeedsAllOfItsNumbersAsInFiles) {
