@@ -153,27 +153,6 @@ void Answer(const store::FindHeld& find_held, const std::shared_ptr<Asked>& aske
   });
 }
 
-void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
-                   const std::shared_ptr<Asked>& asked) {
-  if (asked->subject.bucket.starts_with(kThrottleBucket)) {
-    return AskThrottled(limiter, asked->subject.bucket, [&parts, asked](auto full_in) {
-      asked->reply(
-          http::ErrorResponse(404, AboutThrottled(parts.top, asked->subject.bucket, full_in)));
-    });
-  }
-  const auto set = limiter.policies();
-  const policy::Policy* policy = PolicyOfBucket(*set, asked->subject.bucket);
-  if (policy == nullptr) {
-    return asked->reply(http::ErrorResponse(404,
-                                            "no current policy has this bucket: its quota came "
-                                            "with the requests, or its policy was deleted"));
-  }
-  limiter::ExplainBucket(limiter, {set, policy}, asked->subject.bucket, asked->subject.cost,
-                         [&parts, asked](const limiter::Explanation& explanation) {
-                           Answer(parts.find_held, asked, explanation);
-                         });
-}
-
 /// For those who named no domain: that a check would not look where the policies are. And for those
 /// who named an address: that it is not a check whose answer they see.
 std::string NoteOf(const policy::PolicySet& policies, const Asked& asked) {
@@ -210,10 +189,52 @@ void ExplainEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter,
   asked->domain = std::move(domains.front());
   asked->described.emplace(*policies, asked->subject, asked->domain, parts.default_for_requests);
   asked->request = asked->described->request;
-  asked->note = NoteOf(*policies, *asked);
+  const std::string where = NoteOf(*policies, *asked);
+  if (!where.empty() && !asked->note.empty()) asked->note += "; ";
+  asked->note += where;
   asked->assigned =
       parts.assignments.Find(asked->domain, asked->described->descriptor, kMaxAssignments);
   ExplainRequest(parts, limiter, asked);
+}
+
+/// A bucket that is not charged now, since another policy applies to its requests, does not say
+/// what they get: they are explained instead. False if the bucket is in use.
+bool ExplainReplaced(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+                     const policy::PolicySet& set, const policy::Policy& policy,
+                     const std::shared_ptr<Asked>& asked) {
+  std::optional<Subject> subject = SubjectOfBucket(policy, asked->subject.bucket);
+  if (!subject) return false;
+  const policy::Policy* by = ReplacementOf(set, policy, *subject);
+  if (by == nullptr) return false;
+  subject->cost = asked->subject.cost;
+  asked->subject = std::move(*subject);
+  asked->note = "policy '" + by->definition.name + "' replaces '" + policy.definition.name +
+                "' for these entries, so this bucket is not charged now; the answer is that to a "
+                "request with these entries";
+  ExplainEntries(parts, limiter, asked);
+  return true;
+}
+
+void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
+                   const std::shared_ptr<Asked>& asked) {
+  if (asked->subject.bucket.starts_with(kThrottleBucket)) {
+    return AskThrottled(limiter, asked->subject.bucket, [&parts, asked](auto full_in) {
+      asked->reply(
+          http::ErrorResponse(404, AboutThrottled(parts.top, asked->subject.bucket, full_in)));
+    });
+  }
+  const auto set = limiter.policies();
+  const policy::Policy* policy = PolicyOfBucket(*set, asked->subject.bucket);
+  if (policy == nullptr) {
+    return asked->reply(http::ErrorResponse(404,
+                                            "no current policy has this bucket: its quota came "
+                                            "with the requests, or its policy was deleted"));
+  }
+  if (ExplainReplaced(parts, limiter, *set, *policy, asked)) return;
+  limiter::ExplainBucket(limiter, {set, policy}, asked->subject.bucket, asked->subject.cost,
+                         [&parts, asked](const limiter::Explanation& explanation) {
+                           Answer(parts.find_held, asked, explanation);
+                         });
 }
 
 /// A client that calls CL.THROTTLE is refused beside all policies.

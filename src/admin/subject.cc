@@ -34,6 +34,16 @@ std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
   return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
 }
 
+/// A bucket of a prefix is for all values that begin so, and remains in use if only some of them
+/// have a policy of their own.
+bool KeepsPrefixes(const policy::Definition& rival, const policy::Definition& policy) {
+  return std::all_of(
+      policy.match.begin(), policy.match.end(), [&rival](const policy::EntryMatch& entry) {
+        return entry.kind != policy::MatchKind::kPrefix ||
+               std::find(rival.match.begin(), rival.match.end(), entry) != rival.match.end();
+      });
+}
+
 /// "no policy uses domain 'apy'; did you mean 'api'?"
 std::string Unused(std::string what, std::string_view name,
                    const std::vector<std::string_view>& used) {
@@ -169,6 +179,35 @@ const policy::Policy* PolicyOfBucket(const policy::PolicySet& set, std::string_v
     return policy.definition.shadow ? &set.default_policy() : &policy;
   }
   return set.directory().ByBucket(bucket.substr(0, bucket.find('|')));
+}
+
+std::optional<Subject> SubjectOfBucket(const policy::Policy& policy, std::string_view bucket) {
+  if (!policy.definition.has_match) return std::nullopt;
+  Subject subject{.domain = policy.definition.domain};
+  for (std::size_t at = bucket.find('|'); at != bucket.npos;) {
+    bucket.remove_prefix(at + 1);
+    at = bucket.find('|');
+    const std::string_view entry = bucket.substr(0, at);
+    const std::size_t colon = entry.find(':');
+    if (colon == entry.npos) return std::nullopt;
+    auto name = http::DecodeAnySegment(entry.substr(0, colon));
+    auto value = http::DecodeAnySegment(entry.substr(colon + 1));
+    if (!name || !value) return std::nullopt;
+    subject.entries.emplace_back(std::move(*name), std::move(*value));
+  }
+  return subject;
+}
+
+const policy::Policy* ReplacementOf(const policy::PolicySet& set, const policy::Policy& policy,
+                                    const Subject& subject) {
+  policy::MatchBuffer buffer;
+  set.Match(subject.domain, subject.Descriptor(), buffer, /*keep_replaced=*/true);
+  for (const policy::Applying& applying : buffer.applying) {
+    if (applying.policy != &policy || applying.replaced_by == nullptr) continue;
+    const bool whole = KeepsPrefixes(applying.replaced_by->definition, policy.definition);
+    return whole ? applying.replaced_by : nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace weir::admin

@@ -4,6 +4,7 @@
 // bucket by its name, or a request by its entries.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,5 +73,14 @@ inline constexpr std::string_view kBareBucket = "key|";
 /// The policy that a bucket is of, by how its name begins: `domain/name`. Null if it is of none
 /// that is in force.
 const policy::Policy* PolicyOfBucket(const policy::PolicySet& set, std::string_view bucket);
+
+/// The requests that a bucket of `policy` is for, by its name: a domain and entries. Nothing for a
+/// bare key, and if the name has been cut.
+std::optional<Subject> SubjectOfBucket(const policy::Policy& policy, std::string_view bucket);
+
+/// The more specific policy that applies to all requests of `subject`, of a bucket of `policy`, in
+/// its place, so that the bucket is not charged; null if there is none.
+const policy::Policy* ReplacementOf(const policy::PolicySet& set, const policy::Policy& policy,
+                                    const Subject& subject);
 
 }  // namespace weir::admin

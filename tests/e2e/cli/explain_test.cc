@@ -136,6 +136,44 @@ TEST_F(CliExplain, BucketsArePrintedInFullAndResetTakesThem) {
   EXPECT_EQ(Weir({"reset", bucket}).output, "reset " + bucket + "\n");
 }
 
+// Somebody who gets an exception is not limited any more, though the bucket from before is used up.
+TEST_F(CliExplain, ABucketWhosePolicyIsReplacedIsNotWhatItsRequestsGet) {
+  ServePolicies(
+      "domain: api\npolicies:\n"
+      "  - {name: free, match: {plan: free, user: \"*\"}, quota: {fixed_window: {limit: 1, window: "
+      "100d}}}\n"
+      "  - {name: pay, match: {route: /v1/*, user: \"*\"}, quota: {fixed_window: {limit: 1, "
+      "window: "
+      "100d}}}\n");
+  const auto use_up = [&](const std::string& entry) {
+    Weir({"check", "--domain", "api", "-e", "user=4|2", "-e", entry});
+  };
+  use_up("plan=free");
+  use_up("route=/v1/a");
+  const std::string free = "api/free|plan:free|user:4%7C2";
+  const std::string pay = "api/pay|route:/v1/*|user:4%7C2";
+  EXPECT_THAT(Weir({"explain", free}).output, StartsWith("limited by free: 0 of 1 left"));
+  const auto except = [&](const std::string& key, const std::string& match) {
+    const auto made = Client().Post(
+        "/admin/policies", R"({"key":")" + key +
+                               R"(","type":"FIXED_WINDOW","capacity":9,"windowSeconds":8640000,)" +
+                               R"("domain":"api","match":)" + match + "}");
+    EXPECT_EQ(made.status, 201) << made.body;
+  };
+  except("free-42", R"({"plan":"free","user":"4|2"})");
+  const RunResult replaced = Weir({"explain", free});
+  EXPECT_EQ(replaced.exit_code, kOk) << replaced.error_output;
+  EXPECT_THAT(replaced.output,
+              AllOf(StartsWith("allowed by free-42: 9 of 9 left\n"),
+                    HasSubstr("note: policy 'free-42' replaces 'free' for these entries, so this "
+                              "bucket is not charged now")));
+  // Of the values that begin so, only one has a policy of its own.
+  except("pay-a", R"({"route":"/v1/a","user":"4|2"})");
+  EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("limited by pay: 0 of 1 left"));
+  except("pay-42", R"({"route":"/v1/*","user":"4|2"})");
+  EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("allowed by pay-42: 9 of 9 left\n"));
+}
+
 TEST_F(CliExplain, AResetOfNothingIsNoChange) {
   Serve({"--config", DefaultOf(1)});
   EXPECT_EQ(Weir({"reset", "nobody"}).exit_code, kNo);

@@ -12,6 +12,7 @@ namespace weir::admin {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
 /// So many policies in two domains, each for one user.
 std::shared_ptr<const policy::PolicySet> Policies(int count) {
@@ -82,6 +83,18 @@ TEST(PolicyOfBucket, IsFoundByHowItsNameBegins) {
   EXPECT_EQ(PolicyOfBucket(*set, "odd/p3|user:3")->definition.name, "p3");
   EXPECT_EQ(PolicyOfBucket(*set, "odd/p2|user:2"), nullptr);
   EXPECT_EQ(PolicyOfBucket(*set, "key|somebody"), &set->default_policy());
+}
+
+TEST(SubjectOfBucket, IsReadFromItsName) {
+  const auto set = Policies(4);
+  const policy::Policy& policy = set->policies().at(3);
+  const auto subject = SubjectOfBucket(policy, "odd/p3|a%3Ab:1:2|user:a%7Cb");
+  ASSERT_TRUE(subject);
+  EXPECT_EQ(subject->domain, "odd");
+  EXPECT_THAT(subject->entries, ElementsAre(Pair("a:b", "1:2"), Pair("user", "a|b")));
+  // The end of a long name is not in it.
+  EXPECT_FALSE(SubjectOfBucket(policy, "odd/p3|user:a|%long:0123456789abcdef0123456789abcdef"));
+  EXPECT_FALSE(SubjectOfBucket(set->default_policy(), "key|somebody"));
 }
 
 }  // namespace
