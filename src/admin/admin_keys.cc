@@ -60,11 +60,12 @@ std::string_view StatusOf(const Decision& decision, bool shadow) {
   return shadow ? "SHADOW" : "LIMITED";
 }
 
-void AppendState(JsonWriter& json, const Decision& decision, std::string_view policy, bool shadow) {
+void AppendState(JsonWriter& json, const Decision& decision, std::string_view policy,
+                 std::string_view status) {
   using std::chrono::milliseconds;
   json.Field("policy", policy)
       .Field("resetAfterMs", std::chrono::ceil<milliseconds>(decision.reset_after).count())
-      .Field("status", StatusOf(decision, shadow));
+      .Field("status", status);
 }
 
 http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
@@ -80,7 +81,8 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   json.Field("algorithm", algorithm::Of(*quota).type);
   AppendCounts(json, *quota, verdicts.front().decision);
   json.Field("windowSeconds", WindowSeconds(parts, asked.key, *quota));
-  AppendState(json, verdicts.front().decision, verdicts.front().policy, verdicts.front().shadow);
+  AppendState(json, verdicts.front().decision, verdicts.front().policy,
+              StatusOf(verdicts.front().decision, verdicts.front().shadow));
   json.EndObject();
   return response;
 }
@@ -97,6 +99,13 @@ struct KeyPage {
   http::Reply reply;
 };
 
+/// A bucket that is used up refuses nobody while a more specific policy applies instead of its own.
+bool IsReplaced(const policy::PolicySet& set, const policy::Policy& policy,
+                std::string_view bucket) {
+  const std::optional<Subject> subject = SubjectOfBucket(policy, bucket);
+  return subject && ReplacementOf(set, policy, *subject) != nullptr;
+}
+
 void AppendKey(JsonWriter& json, const KeyPage& page, std::size_t index) {
   const store::HeldKey& held = page.keys[index];
   json.BeginObject().Field("bucket", held.key);
@@ -107,7 +116,10 @@ void AppendKey(JsonWriter& json, const KeyPage& page, std::size_t index) {
   json.Field("algorithm", algorithm::Of(held.algorithm).type);
   if (const policy::Policy* policy = page.policies[index]) {
     AppendCounts(json, *policy->stored_quota(), page.decisions[index]);
-    AppendState(json, page.decisions[index], policy->definition.name, policy->definition.shadow);
+    const Decision& decision = page.decisions[index];
+    const bool replaced = !decision.allowed() && IsReplaced(*page.set, *policy, held.key);
+    AppendState(json, decision, policy->definition.name,
+                replaced ? "REPLACED" : StatusOf(decision, policy->definition.shadow));
   }
   json.EndObject();
 }

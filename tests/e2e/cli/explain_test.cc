@@ -167,6 +167,8 @@ TEST_F(CliExplain, ABucketWhosePolicyIsReplacedIsNotWhatItsRequestsGet) {
               AllOf(StartsWith("allowed by free-42: 9 of 9 left\n"),
                     HasSubstr("note: policy 'free-42' replaces 'free' for these entries, so this "
                               "bucket is not charged now")));
+  EXPECT_THAT(Client().Get("/admin/metrics?prefix=api/free").body,
+              HasSubstr(R"("status":"REPLACED")"));
   // Of the values that begin so, only one has a policy of its own.
   except("pay-a", R"({"route":"/v1/a","user":"4|2"})");
   EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("limited by pay: 0 of 1 left"));

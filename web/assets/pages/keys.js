@@ -166,6 +166,7 @@ export function render(root, { query, signal }) {
   const stateOf = (k) => {
     if (k.status === 'LIMITED') return h('strong', null, 'limited');
     if (k.status === 'SHADOW') return 'over a shadow limit';
+    if (k.status === 'REPLACED') return 'used up; another policy applies';
     return k.status ? 'has room' : '–';
   };
 
