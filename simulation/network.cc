@@ -51,7 +51,10 @@ void Server::Note(const store::Application& application) {
         ledger_.Charged(charge.key, *charge.quota, {clock_.Now(), charge.cost});
         break;
       case store::Op::kLease:
-        if (IsHot(charge.key)) since_saved_ += application.granted;
+        if (IsHot(charge.key)) {
+          since_saved_ += application.granted;
+          granted_ += application.granted;
+        }
         ledger_.Charged(charge.key, *charge.quota, {application.at, application.granted});
         break;
       case store::Op::kRefund:

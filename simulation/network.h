@@ -49,6 +49,8 @@ class Server final : public Upstream {
   /// Permits of hot keys that were charged in between.
   std::int64_t lost() const noexcept { return lost_; }
   std::uint64_t calls() const noexcept { return calls_; }
+  /// Permits of hot keys that were granted in advance.
+  std::int64_t granted() const noexcept { return granted_; }
   const Ledger& ledger() const noexcept { return ledger_; }
 
  private:
@@ -63,6 +65,7 @@ class Server final : public Upstream {
   std::string saved_;
   std::int64_t since_saved_ = 0;
   std::int64_t lost_ = 0;
+  std::int64_t granted_ = 0;
   Ledger ledger_;
 };
 
