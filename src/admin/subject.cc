@@ -159,6 +159,7 @@ std::string UnusedIn(const policy::PolicySet& set, std::string_view domain,
   const auto found = domains.find(domain);
   if (found == domains.end()) {
     std::vector<std::string_view> names;
+    names.reserve(domains.size());
     for (const auto& one : domains) names.push_back(one.first);
     return Unused("no policy uses domain", domain, names);
   }
