@@ -45,12 +45,15 @@ void RunFlat(std::function<void()> task) {
   std::deque<std::function<void()>> tasks;
   tasks.push_back(std::move(task));
   running = &tasks;
+  // Also if one throws.
+  struct End {
+    ~End() { running = nullptr; }
+  } const end;
   while (!tasks.empty()) {
     const std::function<void()> next = std::move(tasks.front());
     tasks.pop_front();
     next();
   }
-  running = nullptr;
 }
 
 }  // namespace
