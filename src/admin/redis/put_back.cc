@@ -48,7 +48,7 @@ Status PutBack(Session& session, const Mark& known, const Past& past, const Poli
   Command page = Begin(known);
   const auto put = [&]() -> Status {
     if (count == 0) return {};
-    const Status done = session.Call(PutBackScript(), {kState, kPolicies}, page).status;
+    Status done = session.Call(PutBackScript(), {kState, kPolicies}, page).status;
     page = Begin(known);
     count = 0;
     return done;

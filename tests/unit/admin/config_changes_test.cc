@@ -244,8 +244,10 @@ TEST_F(ConfigChangesTest, AnUndoLooksThroughAllLaterEntries) {
 
 TEST_F(ConfigChangesTest, ALongQueueThatEndsAtOnceIsNoDeepStack) {
   auto first = Start("a", "1");
+  constexpr int kMany = 100'000;
   std::vector<std::future<http::Response>> refused;
-  for (int i = 0; i < 100'000; ++i) refused.push_back(Start("a", "bad"));
+  refused.reserve(kMany);
+  for (int i = 0; i < kMany; ++i) refused.push_back(Start("a", "bad"));
   Release();
   EXPECT_EQ(first.get().status, 200);
   for (auto& one : refused) EXPECT_EQ(one.get().status, 400);
