@@ -72,6 +72,18 @@ Result<std::vector<std::string>> SplitCsv(std::string_view line) {
   return Take(line, open);
 }
 
+std::vector<std::string> FieldsBeforeError(std::string_view line) {
+  std::vector<std::string> fields;
+  bool open = false;
+  for (;;) {
+    Result<std::string> field = TakeField(line, open);
+    if (!field.ok()) return fields;
+    fields.push_back(*std::move(field));
+    if (line.empty()) return fields;
+    line.remove_prefix(1);  // the comma
+  }
+}
+
 Result<std::vector<std::string>> CsvLines::Split(std::string_view line, std::int64_t number) {
   if (open_ > 0) {
     const std::int64_t began = open_;

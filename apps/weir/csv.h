@@ -15,6 +15,9 @@ namespace weir::app {
 /// The fields of one line. An error if a quote stands where it would be lost.
 Result<std::vector<std::string>> SplitCsv(std::string_view line);
 
+/// The fields before the first mistake: what a line that is an error was about.
+std::vector<std::string> FieldsBeforeError(std::string_view line);
+
 /// Splits the lines of one file, in order. A field cannot go over several lines: those of one that
 /// does are all errors, also the ones in the middle that look like rows.
 ///
@@ -22,9 +25,11 @@ Result<std::vector<std::string>> SplitCsv(std::string_view line);
 class CsvLines {
  public:
   Result<std::vector<std::string>> Split(std::string_view line, std::int64_t number);
+  /// The line whose last field is not closed yet; 0: none.
+  std::int64_t open() const noexcept { return open_; }
 
  private:
-  std::int64_t open_ = 0;  // the line whose last field is not closed yet; 0: none
+  std::int64_t open_ = 0;
 };
 
 /// Appends `text`, quoted if it must be.

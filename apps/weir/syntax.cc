@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/duration.h"
+#include "base/nearest.h"
 #include "command.h"
-#include "policy/fields.h"
 #include "telemetry/version.h"
 
 namespace weir::app {
@@ -63,7 +63,7 @@ constexpr std::string_view kNoConversion = "Could not convert: ";
 /// `; did you mean --http?`, or nothing if no candidate is near.
 std::string Suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::vector<std::string_view> views(candidates.begin(), candidates.end());
-  const auto nearest = policy::yaml::Nearest(word, views);
+  const auto nearest = Nearest(word, views);
   return nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string();
 }
 

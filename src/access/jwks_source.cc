@@ -3,10 +3,10 @@
 #include <curl/curl.h>
 
 #include <chrono>
-#include <fstream>
 #include <utility>
 
 #include "base/blocking.h"
+#include "base/file.h"
 #include "base/url.h"
 #include "telemetry/log.h"
 
@@ -48,12 +48,9 @@ Result<std::string> Fetch(const std::string& url, const std::string& ca) {
   return text;
 }
 
-Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{Code::kUnavailable, "cannot read " + path};
-  std::string text(kMaxBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+Result<std::string> ReadKeys(const std::string& path) {
+  Result<std::string> text = ReadFile(path, kMaxBytes);
+  if (!text.ok()) return Error{Code::kUnavailable, path + ": " + text.error().message};
   return text;
 }
 
@@ -86,7 +83,7 @@ JwksSource::~JwksSource() {
 
 Status JwksSource::Read() {
   MayBlock("reading an issuer's keys");
-  const Result<std::string> text = IsUrl(where_) ? Fetch(where_, ca_) : ReadFile(where_);
+  const Result<std::string> text = IsUrl(where_) ? Fetch(where_, ca_) : ReadKeys(where_);
   if (!text.ok()) return Error{text.error().code, "oidc.jwks: " + text.error().message};
   const Status loaded = tokens_.Load(*text);
   if (!loaded.ok()) return Error{loaded.error().code, "oidc.jwks: " + loaded.error().message};

@@ -245,6 +245,7 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
     auto body = ReadNew(request);
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
+    if (body->policy.key.empty()) return reply(http::ErrorResponse(400, "key: is missing"));
     SettleDomain(*parts.catalog.live().Current(), *body);
     parts.changes.Create(std::move(body->policy), WhoAsks(request),
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));

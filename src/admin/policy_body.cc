@@ -8,12 +8,19 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "algorithm/algorithms.h"
+#include "base/ascii.h"
 #include "base/duration.h"
+#include "base/error.h"
 #include "base/instant.h"
+#include "base/json_text.h"
+#include "base/nearest.h"
 #include "policy/unreachable.h"
 #include "protocol/http/check_json.h"
 #include "protocol/http/check_reader.h"
@@ -23,42 +30,80 @@ namespace {
 
 namespace json = simdjson::ondemand;
 
+constexpr std::array<std::string_view, 3> kOnStoreErrors{"allow", "deny", "local"};
+constexpr std::array<std::string_view, 3> kModes{"exact", "leased", "rate_leased"};
+constexpr std::array<std::string_view, 4> kChargeModes{"all_or_none", "reports", "each", "always"};
+
+constexpr std::array<std::string_view, 17> kFields{
+    "key",    "type",     "capacity", "refillRate", "windowSeconds", "buckets",
+    "domain", "match",    "shadow",   "unlimited",  "onStoreError",  "mode",
+    "store",  "overdraw", "charge",   "cost",       "expiresAt"};
+
+/// Those of the API, not those of policy files, which are understood as well.
+std::vector<std::string_view> Types() {
+  std::vector<std::string_view> types;
+  for (const algorithm::Descriptor& each : algorithm::kAlgorithms) types.push_back(each.type);
+  types.emplace_back("OVERRIDE");
+  return types;
+}
+
 Error Bad(std::string_view field, std::string_view what) {
   return Error{Code::kInvalidArgument, std::string(field).append(": ").append(what)};
 }
 
 Status ReadText(json::value value, std::string_view field, std::string& text) {
   std::string_view found;
-  if (value.get_string().get(found) != simdjson::SUCCESS) return Bad(field, "must be a string");
+  if (value.get_string().get(found) != simdjson::SUCCESS)
+    return Bad(field, "must be a string, not " + Shown(value));
   text = found;
   return {};
 }
 
 Status ReadInteger(json::value value, std::string_view field, std::int64_t& number) {
-  if (value.get_int64().get(number) != simdjson::SUCCESS) return Bad(field, "must be an integer");
+  if (value.get_int64().get(number) != simdjson::SUCCESS)
+    return Bad(field, "must be an integer, not " + Shown(value));
   return {};
 }
 
 Status ReadRefill(json::value value, std::string_view field, std::int64_t& number) {
   if (value.get_int64().get(number) == simdjson::SUCCESS) return {};
-  return Bad(field,
-             "must be an integer, the permits a second; for a fraction use a policy file "
-             "(refill_per_second: 0.5)");
+  return Bad(field, "must be an integer, the permits a second, not " + Shown(value) +
+                        "; for a fraction use a policy file (refill_per_second: 0.5)");
+}
+
+/// "must be allow, deny or local, not \"lcal\"; did you mean local?"
+std::string WrongName(std::string_view name, std::span<const std::string_view> names) {
+  std::string text = "must be ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
+    text += names[i];
+  }
+  text += ", not ";
+  AppendJsonString(text, name.substr(0, kMaxNameBytes));
+  std::string upper(name.substr(0, kMaxNameBytes));
+  for (char& c : upper) c = Upper(c);
+  auto nearest = Nearest(name, names);
+  if (!nearest) nearest = Nearest(upper, names);
+  if (nearest) {
+    text.append("; did you mean ").append(*nearest).append("?");
+  }
+  return text;
 }
 
 Status ReadFlag(json::value value, std::string_view field, bool& flag) {
-  if (value.get_bool().get(flag) != simdjson::SUCCESS) return Bad(field, "must be true or false");
+  if (value.get_bool().get(flag) != simdjson::SUCCESS)
+    return Bad(field, "must be true or false, not " + Shown(value));
   return {};
 }
 
 /// One of the names that `parse` knows.
 template <typename Parse, typename Named>
-Status ReadNamed(json::value value, std::string_view field, Parse parse, std::string_view expected,
-                 Named& named) {
+Status ReadNamed(json::value value, std::string_view field, Parse parse,
+                 std::span<const std::string_view> names, Named& named) {
   std::string name;
   if (Status status = ReadText(value, field, name); !status.ok()) return status;
   const auto found = parse(name);
-  if (!found) return Bad(field, expected);
+  if (!found) return Bad(field, WrongName(name, names));
   named = *found;
   return {};
 }
@@ -150,10 +195,7 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   const std::string_view field = FieldOf(name);
   if (field == "key") return ReadText(value, name, policy.key);
   if (field == "type") {
-    return ReadNamed(value, field, policy::ParsePolicyType,
-                     "must be " + algorithm::Listed(&algorithm::Descriptor::type) +
-                         ", or OVERRIDE of a file's policy",
-                     policy.type);
+    return ReadNamed(value, field, policy::ParsePolicyType, Types(), policy.type);
   }
   if (field == "quota") return ReadQuota(value, policy, given);
   if (field == "capacity") return ReadInteger(value, name, policy.capacity);
@@ -165,18 +207,16 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (field == "shadow") return ReadFlag(value, name, policy.shadow);
   if (field == "unlimited") return ReadFlag(value, name, policy.unlimited);
   if (field == "onStoreError") {
-    return ReadNamed(value, field, policy::ParseOnStoreError, "must be allow, deny or local",
+    return ReadNamed(value, field, policy::ParseOnStoreError, kOnStoreErrors,
                      policy.on_store_error);
   }
   if (field == "mode") {
-    return ReadNamed(value, field, policy::ParseMode, "must be exact, leased or rate_leased",
-                     policy.mode);
+    return ReadNamed(value, field, policy::ParseMode, kModes, policy.mode);
   }
   if (field == "overdraw") return ReadFlag(value, name, policy.overdraw);
   if (field == "store") return ReadText(value, name, policy.store);
   if (field == "charge") {
-    return ReadNamed(value, field, policy::ParseChargeMode,
-                     "must be all_or_none, reports, each or always", policy.charge);
+    return ReadNamed(value, field, policy::ParseChargeMode, kChargeModes, policy.charge);
   }
   if (field == "cost") return ReadInteger(value, name, policy.cost);
   if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
@@ -188,12 +228,8 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   if (name == "createdAt" || name == "updatedAt" || name == "source") {
     return ReadText(value, name, text);
   }
-  return Bad(
-      name.substr(0, kMaxNameBytes),
-      "is not a field of a policy; the fields are key, type, capacity, refillRate, windowSeconds, "
-      "buckets, domain, match, shadow, unlimited, onStoreError, mode, store, overdraw, charge, "
-      "cost "
-      "and expiresAt, or quota as in policy files");
+  return Bad(name.substr(0, kMaxNameBytes),
+             NotAField(name, "a policy", kFields) + ", or quota as in policy files");
 }
 
 Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) {
@@ -242,11 +278,11 @@ std::vector<std::string> UnusedNumbers(const policy::StoredPolicy& policy, const
     const auto found = given.find(field);
     if (!unused_value || found == given.end()) return;
     unused.push_back(found->second + " is not used by " + std::string(kind.type));
+    if (field != "windowSeconds") return;
+    unused.back() += "; " + std::to_string(policy.refill_rate) + " permits come back each second";
   };
-  const policy::StoredPolicy usual;
   note("refillRate", !kind.refills() && policy.refill_rate != 0);
-  note("windowSeconds", kind.refills() && policy.window_seconds != 0 &&
-                            policy.window_seconds != usual.window_seconds);
+  note("windowSeconds", kind.refills() && policy.window_seconds != 0);
   note("buckets", !kind.has_buckets && policy.buckets != 0);
   return unused;
 }
@@ -307,15 +343,17 @@ Result<policy::StoredPolicy> ReadPolicy(std::string_view body) {
   return std::move(read->policy);
 }
 
-Result<PolicyBody> ReadPolicyBody(std::string_view body) {
+namespace {
+
+Result<PolicyBody> ReadBody(std::string_view body) {
   json::parser parser;
   json::document document;
   json::object object;
   const simdjson::padded_string_view padded(body.data(), body.size(),
                                             body.size() + simdjson::SIMDJSON_PADDING);
   if (body.empty() || parser.iterate(padded).get(document) != simdjson::SUCCESS) return BadJson();
-  if (document.get_object().get(object) != simdjson::SUCCESS) {
-    return Error{Code::kInvalidArgument, "the body must be a JSON object"};
+  if (const auto error = document.get_object().get(object)) {
+    return IsSyntaxError(error) ? BadJson() : Invalid("the body must be a JSON object");
   }
   policy::StoredPolicy policy;
   Given given;
@@ -340,6 +378,14 @@ Result<PolicyBody> ReadPolicyBody(std::string_view body) {
                        ", more than the limit of " + std::to_string(policy.capacity));
   }
   return PolicyBody{std::move(policy), given.contains("domain"), std::move(warnings)};
+}
+
+}  // namespace
+
+Result<PolicyBody> ReadPolicyBody(std::string_view body) {
+  Result<PolicyBody> read = ReadBody(body);
+  if (!read.ok()) return Located(read.error(), body);
+  return read;
 }
 
 }  // namespace weir::http

@@ -2,9 +2,12 @@
 
 #include <simdjson.h>
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "admin/policy_body.h"
+#include "base/nearest.h"
 #include "protocol/http/check_json.h"
 
 namespace weir::admin {
@@ -33,7 +36,7 @@ Status ReadEndField(dom::element value, PolicyChanges::End& end) {
 
 Status ReadVersionField(dom::element value, std::int64_t& version) {
   if (value.get(version) == simdjson::SUCCESS && version >= 1) return {};
-  return Bad("version", "must be a whole number from 1");
+  return Bad("version", "must be a whole number from 1, not " + simdjson::minify(value));
 }
 
 Status ReadField(const dom::key_value_pair& field, bool takes_version, Rollback& wanted) {
@@ -45,8 +48,9 @@ Status ReadField(const dom::key_value_pair& field, bool takes_version, Rollback&
     if (wanted.end) return Bad("expiresAt", "is given twice");
     return ReadEndField(field.value, wanted.end);
   }
+  static constexpr std::array<std::string_view, 2> kFields{"version", "expiresAt"};
   return Bad(field.key.substr(0, kMaxNameBytes),
-             takes_version ? "is not a field of a rollback; the fields are version and expiresAt"
+             takes_version ? NotAField(field.key, "a rollback", kFields)
                            : "is not a field of an undo; the only field is expiresAt");
 }
 
@@ -55,7 +59,7 @@ Result<Rollback> Read(std::string_view body, bool takes_version) {
   dom::element document;
   dom::object object;
   if (parser.parse(body.data(), body.size()).get(document) != simdjson::SUCCESS) {
-    return http::BadJson();
+    return http::Located(http::BadJson(), body);
   }
   if (document.get(object) != simdjson::SUCCESS) {
     return Error{Code::kInvalidArgument, "the body must be a JSON object"};

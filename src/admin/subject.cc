@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/nearest.h"
 #include "base/number.h"
-#include "policy/fields.h"
 #include "protocol/http/check_reader.h"
 #include "protocol/http/uri.h"
 
@@ -48,7 +48,7 @@ bool KeepsPrefixes(const policy::Definition& rival, const policy::Definition& po
 std::string Unused(std::string what, std::string_view name,
                    const std::vector<std::string_view>& used) {
   what.append(" '").append(name).append("'");
-  if (const auto nearest = policy::yaml::Nearest(name, used)) {
+  if (const auto nearest = Nearest(name, used)) {
     what.append("; did you mean '").append(*nearest).append("'?");
   }
   return what;

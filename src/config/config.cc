@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/nearest.h"
 #include "config/read.h"
 #include "config/settings.h"
 #include "policy/fields.h"
@@ -15,7 +16,6 @@ namespace {
 
 using policy::yaml::Fields;
 using policy::yaml::Mark;
-using policy::yaml::Nearest;
 using policy::yaml::Node;
 using policy::yaml::Problem;
 using policy::yaml::Report;

@@ -6,9 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "base/nearest.h"
 #include "config/config.h"
-#include "policy/fields.h"
-
 namespace weir::config {
 namespace {
 
@@ -66,7 +65,7 @@ Environment ReadEnvironment(std::span<const char* const> variables) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       const std::vector<std::string_view> views(names.begin(), names.end());
-      const auto nearest = policy::yaml::Nearest(name, views);
+      const auto nearest = Nearest(name, views);
       environment.unknown.push_back(
           "unknown setting " + name +
           (nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string()));

@@ -1,8 +1,8 @@
 #include "config/file_settings.h"
 
-#include <fstream>
 #include <string_view>
 
+#include "base/file.h"
 #include "policy/yaml.h"
 
 namespace weir::config {
@@ -12,10 +12,8 @@ using policy::yaml::Node;
 
 /// The first line of the file that a key is read from.
 std::string KeyOf(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  const Result<std::string> line = ReadFirstLine(path);
+  return line.ok() ? *line : std::string();
 }
 
 /// Appends a text that no two trees have in common.

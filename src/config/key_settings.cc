@@ -1,10 +1,11 @@
 #include "config/key_settings.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string_view>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/percent.h"
 
 namespace weir::config {
@@ -30,16 +31,9 @@ constexpr std::string_view kDigestPrefix = "sha256:";
 /// A key as it is, or as @file, whose first line it is.
 Result<std::string> KeyText(std::string_view text) {
   if (!text.starts_with('@')) return std::string(text);
-  std::string line;
-  std::ifstream file{std::string(text.substr(1))};
-  if (!file) {
-    return Error{Code::kInvalidArgument, "cannot read a key from " + std::string(text.substr(1))};
-  }
-  std::getline(file, line);
-  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-  if (line.empty()) {
-    return Error{Code::kInvalidArgument, std::string(text.substr(1)) + ": its first line is empty"};
-  }
+  const std::string path(text.substr(1));
+  Result<std::string> line = ReadFirstLine(path);
+  if (!line.ok()) return Invalid(path + ": " + line.error().message);
   return line;
 }
 

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +10,6 @@
 #include "policy/yaml.h"
 
 namespace weir::policy::yaml {
-
-/// The candidate that `word` was probably meant to be, or nothing if none is near.
-std::optional<std::string_view> Nearest(std::string_view word,
-                                        std::span<const std::string_view> candidates);
 
 /// Collects the problems of one file. Not thread-safe.
 class Report {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "algorithm/algorithms.h"
+#include "base/ascii.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "policy/policy_file.h"
 #include "policy/yaml_json.h"
@@ -107,10 +109,10 @@ const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
   std::string message = "quota: unknown algorithm '" + name.scalar.substr(0, 64) + "'; ";
   // The admin API's SLIDING_WINDOW, however it is written.
   std::string type = name.scalar;
-  for (char& c : type) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (char& c : type) c = Upper(c);
   const algorithm::Descriptor* by_type = algorithm::FindNamed(type);
   const std::optional<std::string_view> nearest =
-      by_type != nullptr ? by_type->name : yaml::Nearest(name.scalar, names);
+      by_type != nullptr ? by_type->name : Nearest(name.scalar, names);
   if (nearest) {
     message += "did you mean '" + std::string(*nearest) + "'?";
   } else {

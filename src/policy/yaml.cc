@@ -5,22 +5,15 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include <array>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <system_error>
 #include <unordered_map>
 #include <utility>
 
-#include "base/blocking.h"
+#include "base/file.h"
 
 namespace weir::policy::yaml {
 namespace {
-
-std::string LastError() { return std::error_code(errno, std::generic_category()).message(); }
 
 Mark MarkOf(const YAML::Mark& mark) { return Mark{mark.line + 1, mark.column + 1}; }
 
@@ -208,38 +201,12 @@ Document Document::Parse(std::string_view text, const std::string& file,
 
 bool ReadFile(const std::string& path, std::size_t max_bytes, std::string& text,
               std::vector<Problem>& problems) {
-  std::error_code trouble;
-  if (std::filesystem::is_directory(path, trouble)) {
-    problems.push_back({path, {}, "is a directory; expected a file"});
+  Result<std::string> read = weir::ReadFile(path, max_bytes);
+  if (!read.ok()) {
+    problems.push_back({path, {}, read.error().message});
     return false;
   }
-  // Whoever opens one waits for somebody who writes. A shell's `<(…)` is under /dev/fd.
-  if (std::filesystem::is_fifo(path, trouble) && !path.starts_with("/dev/fd/") &&
-      !path.starts_with("/proc/") && path != "/dev/stdin") {
-    problems.push_back({path, {}, "is a named pipe; expected a file"});
-    return false;
-  }
-  errno = 0;
-  MayBlock("reading a file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    problems.push_back({path, {}, "cannot be read: " + LastError()});
-    return false;
-  }
-  // In pieces, so that a device or a pipe cannot fill the memory.
-  text.clear();
-  std::array<char, 65536> chunk;
-  while (text.size() <= max_bytes && file.read(chunk.data(), chunk.size()).gcount() > 0) {
-    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad()) {
-    problems.push_back({path, {}, "cannot be read: " + LastError()});
-    return false;
-  }
-  if (text.size() > max_bytes) {
-    problems.push_back({path, {}, "larger than " + std::to_string(max_bytes) + " bytes"});
-    return false;
-  }
+  text = std::move(*read);
   return true;
 }
 

@@ -85,11 +85,13 @@ export function editPolicy(policy, proposed = {}) {
     const match = readMatch(input.match.value);
     const body = {
       policyKey: input.key.value, type: input.type.value, capacity: Number(input.capacity.value), cost: Number(input.cost.value),
-      refillRate: Number(input.refillRate.value), windowSeconds: Number(input.windowSeconds.value),
       shadow: input.shadow.checked, unlimited: input.unlimited.checked, onStoreError: input.onStoreError.value,
       mode: input.mode.value, store: policy?.store, overdraw: input.overdraw.checked, charge: input.charge.value,
     };
-    if (algorithmOf(body.type)?.fields.includes('buckets')) body.buckets = Number(input.buckets.value);
+    const used = algorithmOf(body.type)?.fields ?? [];
+    for (const name of ['refillRate', 'windowSeconds', 'buckets']) {
+      if (used.includes(name)) body[name] = Number(input[name].value);
+    }
     // A match without entries is one of every request, and not for a key.
     const every = policy?.match !== undefined && Object.keys(policy.match).length === 0;
     if (every || Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
@@ -105,9 +107,8 @@ export function editPolicy(policy, proposed = {}) {
       save.disabled = true;
       try {
         const body = read();
-        if (policy) await put(pathOf(policy), body);
-        else await post('/admin/policies', body);
-        toast(policy ? 'Saved.' : 'Created.');
+        const saved = policy ? await put(pathOf(policy), body) : await post('/admin/policies', body);
+        toast([policy ? 'Saved.' : 'Created.', ...(saved?.warnings ?? []).map((w) => `Warning: ${w}.`)].join(' '));
         close(true);
       } catch (error) {
         show(problem, message('bad', error.message));

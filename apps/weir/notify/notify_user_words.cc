@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "console.h"
@@ -123,9 +125,9 @@ int Import(const UserWords& words, std::istream& in) {
 
 int RunImport(const UserWords& words) {
   if (words.file == "-") return Import(words, std::cin);
-  std::ifstream file(words.file);
-  if (!file) return Fail({Code::kInvalidArgument, "cannot read " + words.file});
-  return Import(words, file);
+  Result<std::ifstream> file = OpenFile(words.file);
+  if (!file.ok()) return Fail(Invalid(words.file + ": " + file.error().message));
+  return Import(words, *file);
 }
 
 int RunPreferences(const UserWords& words) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -14,6 +13,8 @@
 #include "admin/from_file.h"
 #include "admin/policy_body.h"
 #include "algorithm/algorithms.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "console.h"
 #include "policy/policy_file.h"
@@ -78,15 +79,11 @@ std::vector<FieldChange> Differences(const FieldMap& before, const FieldMap& aft
   return changes;
 }
 
-std::string ReadAll(const std::string& path, bool& ok) {
-  const auto all = [](std::istream& in) {
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  ok = true;
-  if (path == "-") return all(std::cin);
-  std::ifstream in(path, std::ios::binary);
-  ok = in.good();
-  return all(in);
+Result<std::string> ReadAll(const std::string& path) {
+  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  Result<std::string> text = ReadFile(path, policy::yaml::Limits{}.max_bytes);
+  if (!text.ok()) return Invalid(path + ": " + text.error().message);
+  return text;
 }
 
 /// The policy with another expiresAt.
@@ -130,13 +127,12 @@ Result<std::vector<PolicyDocument>> ReadYaml(const std::string& text, const std:
 }
 
 Result<std::vector<PolicyDocument>> ReadDocuments(const std::string& path) {
-  bool readable = false;
-  const std::string text = ReadAll(path, readable);
-  if (!readable) return Error{Code::kInvalidArgument, path + ": cannot be read"};
+  const Result<std::string> text = ReadAll(path);
+  if (!text.ok()) return text.error();
   dom::parser parser;
   dom::element root;
-  const bool is_json = parser.parse(text).get(root) == simdjson::SUCCESS;
-  if (!is_json || root["policies"].error() == simdjson::SUCCESS) return ReadYaml(text, path);
+  const bool is_json = parser.parse(*text).get(root) == simdjson::SUCCESS;
+  if (!is_json || root["policies"].error() == simdjson::SUCCESS) return ReadYaml(*text, path);
   std::vector<PolicyDocument> documents;
   const auto add = [&](dom::element one) -> Status {
     std::string json = simdjson::minify(one);

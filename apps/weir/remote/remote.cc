@@ -1,9 +1,10 @@
 #include "remote/remote.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "console.h"
 #include "remote/json_fields.h"
 #include "remote/waits.h"
@@ -43,13 +44,9 @@ void Access::AddTo(Syntax word) {
 Result<ServiceClient> Access::Open() const {
   ServiceAccess found = service;
   if (found.key.empty() && !key_file.empty()) {
-    std::ifstream file(key_file);
-    if (!file) return Error{Code::kInvalidArgument, "--key-file " + key_file + ": cannot be read"};
-    std::getline(file, found.key);
-    if (found.key.ends_with('\r')) found.key.pop_back();
-    if (found.key.empty()) {
-      return Error{Code::kInvalidArgument, "--key-file " + key_file + ": its first line is empty"};
-    }
+    Result<std::string> line = ReadFirstLine(key_file);
+    if (!line.ok()) return Invalid("--key-file " + key_file + ": " + line.error().message);
+    found.key = std::move(*line);
   }
   for (const char* name : {"WEIR_ADMIN_KEY", "WEIR_KEY"}) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "base/folder_lock.h"
 #include "command.h"
 #include "drivers/sqlite/database.h"
@@ -44,19 +45,17 @@ Result<slots::Restored> MarkRestored(const std::string& url) {
 // Before anything is replaced.
 Status CheckDatabase(const std::string& path, const std::string& backup) {
   Result<std::unique_ptr<sqlite::Database>> database = sqlite::Database::Open({.path = path});
-  if (!database.ok()) return Error{database.error().code, backup + ": " + database.error().message};
+  if (!database.ok()) return Invalid(backup + ": " + database.error().message);
   return (*database)->Read([&](sqlite::Connection& connection) -> Status {
     const auto text = [](const sqlite::Statement& row) { return std::string(row.Text(0)); };
     const auto verdict = connection.ReadFirst("PRAGMA integrity_check(1)", text);
-    if (!verdict.ok()) return Error{verdict.error().code, backup + ": " + verdict.error().message};
-    if (*verdict != "ok") {
-      return Error{Code::kInvalidArgument, backup + ": damaged: " + verdict->value_or("")};
-    }
+    if (!verdict.ok()) return Invalid(backup + ": " + verdict.error().message);
+    if (*verdict != "ok") return Invalid(backup + ": damaged: " + verdict->value_or(""));
     const auto known = connection.ReadNumber(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'");
     if (!known.ok()) return known.error();
     if (*known > 0) return {};
-    return Error{Code::kInvalidArgument, backup + ": not a database of Weir"};
+    return Invalid(backup + ": not a database of Weir");
   });
 }
 
@@ -148,7 +147,11 @@ int RunRestore(const Words& words) {
     return Fail({Code::kInvalidArgument, "give a backup and --data, or only --store"});
   }
   const Result<slots::Restored> restored = file ? PutInPlace(words) : MarkRestored(words.store);
-  if (!restored.ok()) return Fail(restored.error());
+  if (!restored.ok()) {
+    const int code = Fail(restored.error());
+    // Not a service that cannot be reached: the folder is in use, or the disk is full.
+    return file && code == kExitUnreachable ? kExitNo : code;
+  }
   Tell(*restored);
   return 0;
 }

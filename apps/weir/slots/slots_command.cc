@@ -2,6 +2,8 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
@@ -69,8 +71,8 @@ struct ImportWords {
 };
 
 int RunImport(ImportWords& words) {
-  if (!std::ifstream(words.options.feed)) {
-    return Fail({Code::kNotFound, words.options.feed + ": cannot be read"});
+  if (const Result<std::ifstream> feed = OpenFile(words.options.feed); !feed.ok()) {
+    return Fail(Invalid(words.options.feed + ": " + feed.error().message));
   }
   if (!words.at.empty()) {
     const Result<slots::Millis> at = ReadAt(words.at);

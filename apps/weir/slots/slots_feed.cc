@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json_problem.h"
 #include "console.h"
 #include "protocol/http/json_body.h"
 #include "slots/config.h"
@@ -43,9 +45,9 @@ Result<FeedReader> FeedReader::Open(const std::string& path, FeedDefaults defaul
   if (kind != ".csv" && kind != ".jsonl") {
     return Invalid(path + ": a feed must be a .csv or .jsonl file");
   }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{Code::kNotFound, path + ": cannot be read"};
-  FeedReader reader(path, std::move(in), std::move(defaults), kind == ".jsonl");
+  Result<std::ifstream> in = OpenFile(path);
+  if (!in.ok()) return Invalid(path + ": " + in.error().message);
+  FeedReader reader(path, std::move(*in), std::move(defaults), kind == ".jsonl");
   std::error_code error;
   reader.bytes_total_ = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
   if (kind == ".csv") {
@@ -152,9 +154,15 @@ Status FeedReader::Fill(FeedEvent& event, const std::string& time) const {
 
 FeedEvent FeedReader::FromCsv(const std::string& line) {
   FeedEvent event;
+  const bool whole = csv_.open() == 0;
   const Result<std::vector<std::string>> fields = csv_.Split(line, line_);
   if (!fields.ok()) {
     event.status = fields.error();
+    // So that the report names it. Within a field that another line leaves open, nothing is a row.
+    const std::size_t id = static_cast<std::size_t>(
+        std::find(columns_.begin(), columns_.end(), "eventId") - columns_.begin());
+    std::vector<std::string> read = whole ? FieldsBeforeError(line) : std::vector<std::string>();
+    if (id < read.size()) event.ask.event_id = std::move(read[id]);
     return event;
   }
   std::string time;
@@ -181,7 +189,8 @@ FeedEvent FeedReader::FromJson(const std::string& line) const {
   FeedEvent event;
   simdjson::dom::object object;
   if (parser.parse(line).get(object) != simdjson::SUCCESS) {
-    event.status = Invalid("must be a JSON object");
+    const std::string problem = JsonProblem(line);
+    event.status = Invalid("must be a JSON object" + (problem.empty() ? "" : "; " + problem));
     return event;
   }
   std::string time;

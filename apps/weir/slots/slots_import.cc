@@ -46,30 +46,33 @@ class Progress {
     const auto now = Clock::now();
     const auto pause = std::chrono::milliseconds(terminal_ ? 100 : 5'000);
     if (quiet_ || (!last && now - shown_ < pause)) return;
+    // In a log, the summary that follows says enough of an import that took a moment.
+    if (!terminal_ && last && shown_ == begun_) return;
     shown_ = now;
     const double seconds = std::chrono::duration<double>(now - begun_).count();
     const double rate = seconds > 0 ? static_cast<double>(events) / seconds : 0;
     const double left = share > 0 ? seconds * (1 - share) / share : 0;
-    constexpr int kWidth = 30;
-    const int filled = static_cast<int>(share * kWidth);
     std::string bar;
-    for (int i = 0; i < kWidth; ++i) bar += i < filled ? '#' : '.';
-    std::fprintf(stderr, "%s[%s] %3.0f%%  %lld events  %.0f/s  %s %s%s", terminal_ ? "\r" : "",
-                 bar.c_str(), share * 100, static_cast<long long>(events), rate,
-                 last ? "in" : "ETA", Brief(last ? seconds : left).c_str(),
-                 terminal_ && !last ? "   " : "   \n");
+    if (terminal_) {
+      constexpr std::size_t kWidth = 30;
+      const auto filled = static_cast<std::size_t>(share * kWidth);
+      bar = "\r[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "] ";
+    }
+    std::fprintf(stderr, "%s%3.0f%%  %lld events  %.0f/s  %s %s%s", bar.c_str(), share * 100,
+                 static_cast<long long>(events), rate, last ? "in" : "ETA",
+                 Brief(last ? seconds : left).c_str(), terminal_ && !last ? "   " : "   \n");
   }
 
   /// Begins a new line for something else, if the bar is on this one.
   void Interrupt() {
-    if (!quiet_ && terminal_ && shown_ != Clock::time_point{}) std::fputc('\n', stderr);
+    if (!quiet_ && terminal_ && shown_ != begun_) std::fputc('\n', stderr);
   }
 
  private:
   const bool quiet_;
   const bool terminal_;
   const Clock::time_point begun_ = Clock::now();
-  Clock::time_point shown_{};
+  Clock::time_point shown_ = begun_;
 };
 
 /// What becomes one line of the answers.

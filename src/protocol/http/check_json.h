@@ -10,13 +10,38 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_problem.h"
+#include "base/utf8.h"
 #include "weir/result.h"
 
 namespace weir::http {
 
 inline Error Bad(std::string message) { return Error{Code::kInvalidArgument, std::move(message)}; }
 
+/// Whoever has all of the body adds where (Located).
 inline Error BadJson() { return Bad("the body is not well-formed JSON"); }
+
+/// An error that says where the body is not JSON, if that is what is wrong.
+inline Error Located(Error error, std::string_view body) {
+  if (error.message != BadJson().message) return error;
+  if (const std::string problem = JsonProblem(body); !problem.empty()) {
+    error.message.append(": ").append(problem);
+  }
+  return error;
+}
+
+/// What was given instead, for a message: at most 40 bytes of it.
+inline std::string Shown(simdjson::ondemand::value value) {
+  constexpr std::size_t kMost = 40;
+  simdjson::ondemand::json_type type{};
+  if (value.type().get(type) == simdjson::SUCCESS) {
+    if (type == simdjson::ondemand::json_type::object) return "an object";
+    if (type == simdjson::ondemand::json_type::array) return "an array";
+  }
+  const std::string_view token = value.raw_json_token();
+  const std::string_view trimmed = token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
+  return trimmed.size() <= kMost ? std::string(trimmed) : StorableUtf8(trimmed, kMost) + "…";
+}
 
 /// Where we are in the body, for messages only: built when something is wrong.
 struct Place {

@@ -3,7 +3,9 @@
 #include <simdjson.h>
 
 #include <cstdint>
+#include <initializer_list>
 
+#include "base/nearest.h"
 #include "protocol/http/check_json.h"
 #include "protocol/http/descriptor_reader.h"
 #include "store/reserve/reservation.h"
@@ -20,6 +22,7 @@ class CheckReader::Parser {
     Result<Found> found = ReadBody(body, ask, batch);
     // All of it is in the batch. What a large body took is not kept for the small ones.
     if (parser_.capacity() > kKept) parser_ = json::parser();
+    if (!found.ok()) return Located(found.error(), body);
     return found;
   }
 
@@ -129,7 +132,7 @@ class CheckReader::Parser {
     Status status;
     const bool settles = op_ == store::Op::kSettle;
     if (settles && name != "reservation" && name != "cost") {
-      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), UnknownField());
+      return UnknownField(name, place);
     }
     if (name == "key") {
       bit = kKey;
@@ -162,7 +165,7 @@ class CheckReader::Parser {
       bit = kLeases;
       status = ReadPermits(value, name, check.permits, place);
     } else {
-      return place.Wrong(std::string(name.substr(0, kMaxNameBytes)), UnknownField());
+      return UnknownField(name, place);
     }
     if (status.ok() && (seen & bit) != 0) return place.Wrong(name, "is given twice");
     seen |= bit;
@@ -193,31 +196,30 @@ class CheckReader::Parser {
     return {};
   }
 
-  std::string_view UnknownField() const noexcept {
+  Error UnknownField(std::string_view name, const Place& place) const {
+    const auto wrong = [&](std::string_view what, std::initializer_list<std::string_view> fields) {
+      return place.Wrong(name.substr(0, kMaxNameBytes), NotAField(name, what, {fields}));
+    };
     switch (op_) {
       case store::Op::kRelease:
-        return "is not a field of a release; the fields are key, domain, descriptors, lease, "
-               "leases and "
-               "cost";
+        return wrong("a release", {"key", "domain", "descriptors", "lease", "leases", "cost"});
       case store::Op::kSettle:
-        return "is not a field of a settlement; the fields are reservation and cost";
+        return wrong("a settlement", {"reservation", "cost"});
       case store::Op::kCharge:
-        if (reserve_) {
-          return "is not a field of a reservation; the fields are key, domain, descriptors, cost "
-                 "and "
-                 "expiresAfterMs";
-        }
-        return "is not a field of a check; the fields are key, domain, descriptors, cost and "
-               "overdraw";
+        if (!reserve_)
+          return wrong("a check", {"key", "domain", "descriptors", "cost", "overdraw"});
+        return wrong("a reservation", {"key", "domain", "descriptors", "cost", "expiresAfterMs"});
       default:
-        return "is not a field here; the fields are key, domain, descriptors and cost";
+        return wrong("this call", {"key", "domain", "descriptors", "cost"});
     }
   }
 
   static Status ReadOverdraw(json::value value, limiter::Check& check, const Place& place) {
     bool overdraw = false;
     if (const auto error = value.get_bool().get(overdraw)) {
-      return IsSyntaxError(error) ? BadJson() : place.Wrong("overdraw", "must be true or false");
+      return IsSyntaxError(error)
+                 ? BadJson()
+                 : place.Wrong("overdraw", "must be true or false, not " + Shown(value));
     }
     if (overdraw) check.op = store::Op::kOverdraw;
     return {};
@@ -227,7 +229,8 @@ class CheckReader::Parser {
                             std::vector<limiter::Permit>& permits, const Place& place) {
     std::string_view found;
     if (const auto error = value.get_string().get(found)) {
-      return IsSyntaxError(error) ? BadJson() : place.Wrong(name, "must be a string");
+      return IsSyntaxError(error) ? BadJson()
+                                  : place.Wrong(name, "must be a string, not " + Shown(value));
     }
     const Status parsed = limiter::ParsePermits(found, permits);
     return parsed.ok() ? parsed : place.Wrong(name, parsed.error().message);
@@ -241,8 +244,8 @@ class CheckReader::Parser {
                           value.get_int64().get(number) == simdjson::SUCCESS && number >= least &&
                           number <= most;
     if (in_range) return {};
-    return place.Wrong(
-        name, "must be an integer from " + std::to_string(least) + " to " + std::to_string(most));
+    return place.Wrong(name, "must be an integer from " + std::to_string(least) + " to " +
+                                 std::to_string(most) + ", not " + Shown(value));
   }
 
   json::parser parser_;

@@ -10,7 +10,8 @@ Status ReadText(json::value value, std::string_view name, std::size_t longest,
                 std::string_view& text, CheckBatch& batch, const Place& place) {
   std::string_view found;
   if (const auto error = value.get_string().get(found)) {
-    return IsSyntaxError(error) ? BadJson() : place.Wrong(name, "must be a string");
+    return IsSyntaxError(error) ? BadJson()
+                                : place.Wrong(name, "must be a string, not " + Shown(value));
   }
   if (found.empty()) return place.Wrong(name, "must not be empty");
   if (found.size() > longest) {
@@ -89,7 +90,8 @@ Status DescriptorReader::ReadEntryValue(json::value value, policy::Entry& entry,
   if (IsSyntaxError(error)) return BadJson();
   if (error != simdjson::SUCCESS || found.size() > kMaxValueBytes) {
     return place.Wrong(Name() + "." + std::string(entry.key),
-                       "must be a string of at most " + std::to_string(kMaxValueBytes) + " bytes");
+                       "must be a string of at most " + std::to_string(kMaxValueBytes) + " bytes" +
+                           (error != simdjson::SUCCESS ? ", not " + Shown(value) : ""));
   }
   entry.value = batch_->arena().Copy(found);
   return {};

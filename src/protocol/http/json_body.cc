@@ -4,6 +4,8 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/json_problem.h"
+#include "base/nearest.h"
 
 namespace weir::http {
 namespace {
@@ -26,8 +28,9 @@ Result<simdjson::dom::object> JsonBody::Parse(std::string_view body) {
   if (body.size() > kSmall) own_ = std::make_unique<simdjson::dom::parser>();
   simdjson::dom::parser& parser = body.size() > kSmall ? *own_ : kept;
   simdjson::dom::object object;
-  if (parser.parse(body.data(), body.size()).get(object) != simdjson::SUCCESS) {
-    return Invalid("the body must be a JSON object");
+  if (const auto error = parser.parse(body.data(), body.size()).get(object)) {
+    const std::string problem = error == simdjson::INCORRECT_TYPE ? "" : JsonProblem(body);
+    return Invalid("the body must be a JSON object" + (problem.empty() ? "" : "; " + problem));
   }
   return object;
 }
@@ -66,10 +69,7 @@ Status CheckFields(const simdjson::dom::object& object, std::string_view what,
   constexpr std::size_t kMostShown = 64;
   for (const auto& [name, value] : object) {
     if (std::find(fields.begin(), fields.end(), name) != fields.end()) continue;
-    std::string known;
-    for (const std::string_view field : fields) (known += known.empty() ? "" : ", ") += field;
-    return Invalid(std::string(name.substr(0, kMostShown)) + " is not a field of " +
-                   std::string(what) + "; the fields are " + known);
+    return Invalid(std::string(name.substr(0, kMostShown)) + " " + NotAField(name, what, fields));
   }
   return {};
 }

@@ -149,7 +149,11 @@ std::int64_t Holding::Want(Nanos now, Nanos rest) const noexcept {
     want = static_cast<std::int64_t>(static_cast<double>(want) * part * 9 / 8) + 2;
     want -= Available(now, rest);
   }
-  return std::clamp<std::int64_t>(want, 0, terms_.quota.limit());
+  // What a lost answer took, or a node that dies, is gone until the window ends: half of it at
+  // most. A bucket refills.
+  const std::int64_t limit = terms_.quota.limit();
+  const bool refills = terms_.quota.algorithm() == Algorithm::kTokenBucket;
+  return std::clamp<std::int64_t>(want, 0, refills ? limit : limit - limit / 2);
 }
 
 bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {

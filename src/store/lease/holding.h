@@ -112,7 +112,7 @@ class Holding {
   bool TakeDue() noexcept { return std::exchange(due_, false); }
   bool TakeShareDue() noexcept { return std::exchange(share_due_, false); }
   /// How many permits to ask for: what five eighths of a term are likely to take, so that all are
-  /// spent well before they end.
+  /// spent well before they end, and never more than half of a window's limit.
   std::int64_t Want(Nanos now) const noexcept { return Want(now, 0); }
   std::int64_t Want(Nanos now, Nanos rest) const noexcept;
   void Asked(std::int64_t want) noexcept {

@@ -66,7 +66,10 @@ TEST_F(SlotsFeed, QuotesThatWouldBeLostAreInvalid) {
                                "good,\"{\"\"amount\"\":5}\"\n");
   EXPECT_THAT(run.output, HasSubstr("5 events: 1 new, 0 existing, 4 refused"));
   EXPECT_THAT(run.error_output, HasSubstr(": INVALID: "));  // the first few are told at once
-  EXPECT_THAT(Results("feed.slots.csv"), HasSubstr("a field with quotes in it must be quoted"));
+  EXPECT_THAT(Results("feed.slots.csv"),
+              AllOf(HasSubstr("a field with quotes in it must be quoted"),
+                    // The events are named, so that they can be found in the feed.
+                    HasSubstr("\nafter,"), HasSubstr("\nbroken,"), Not(HasSubstr("\nlines"))));
   EXPECT_THAT(Client().Get("/api/v1/slots/good").body, HasSubstr(R"("payload":"{\"amount\":5}")"));
 }
 
@@ -93,10 +96,11 @@ TEST_F(SlotsFeed, TheLinesWithinAQuotedFieldAreNoPayments) {
   EXPECT_EQ(StatusOf("good"), 200);
 }
 
-// A folder can be opened and not be read, as a file on a disk that fails.
+// The memory of a process can be opened, and not be read from its beginning, as a file on a disk
+// that fails.
 TEST_F(SlotsFeed, AFeedThatCannotBeReadIsNotTakenForItsBeginning) {
   for (const char* name : {"feed.csv", "feed.jsonl"}) {
-    std::filesystem::create_directory(dir_ / name);
+    std::filesystem::create_symlink("/proc/self/mem", dir_ / name);
     const std::string feed = (dir_ / name).string();
     const RunResult run = Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet"});
     EXPECT_EQ(run.exit_code, kFailed) << run.output;
@@ -105,6 +109,14 @@ TEST_F(SlotsFeed, AFeedThatCannotBeReadIsNotTakenForItsBeginning) {
     const RunResult assign = Slots({"assign", "--file", feed, "--config", "bank"});
     EXPECT_THAT(assign.error_output, HasSubstr(feed + ": cannot be read to its end"));
   }
+}
+
+TEST_F(SlotsFeed, AFolderIsNoFeed) {
+  std::filesystem::create_directory(dir_ / "folder.csv");
+  const std::string feed = (dir_ / "folder.csv").string();
+  const RunResult run = Slots({"import", feed, "--config", "bank", "--at", kAt});
+  EXPECT_EQ(run.exit_code, kFailed) << run.output;
+  EXPECT_THAT(run.error_output, HasSubstr(feed + ": is a directory; expected a file"));
 }
 
 TEST_F(SlotsFeed, AColumnThatIsNearlyOneOfOursIsRefused) {

@@ -6,6 +6,7 @@ namespace weir::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -24,8 +25,13 @@ TEST_F(Admin, PoliciesAreCreatedChangedAndDeleted) {
   EXPECT_THAT(created.body,
               StartsWith(R"({"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,)"
                          R"("refillRate":10,"windowSeconds":60)"));
+  EXPECT_THAT(created.body, EndsWith(R"(,"warnings":["windowSeconds is not used by TOKEN_BUCKET; )"
+                                     R"(10 permits come back each second"]})"));
   EXPECT_EQ(client.Post("/admin/policies", kExample).status, 409);
-  EXPECT_EQ(client.Get("/admin/policies/user-123").body, created.body);
+  EXPECT_EQ(client.Get("/admin/policies/user-123").body,
+            created.body.substr(0, created.body.find(",\"warnings\"")) + "}");
+  EXPECT_THAT(client.Post("/admin/policies", R"({"type":"FIXED_WINDOW"})").body,
+              HasSubstr("key: is missing"));
   const HttpResponse updated =
       client.Send("PUT", "/admin/policies/user-123",
                   R"({"type":"SLIDING_WINDOW","capacity":2,"windowSeconds":60})");
@@ -57,8 +63,9 @@ TEST_F(Admin, WhereAFractionCanBeGivenIsSaid) {
   const HttpResponse refused =
       Client().Post("/admin/policies", R"({"key":"k","type":"TOKEN_BUCKET","refillRate":0.5})");
   EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(refused.body, HasSubstr("refillRate: must be an integer, the permits a second; for a "
-                                      "fraction use a policy file (refill_per_second: 0.5)"));
+  EXPECT_THAT(refused.body,
+              HasSubstr("refillRate: must be an integer, the permits a second, not 0.5; "
+                        "for a fraction use a policy file (refill_per_second: 0.5)"));
 }
 
 TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
@@ -75,11 +82,12 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
               HasSubstr(R"("warnings":["refillRate is not used by SLIDING_WINDOW"]})"));
   EXPECT_THAT(
       create(R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"window":"2m","buckets":4)"),
-      HasSubstr(R"(["window is not used by TOKEN_BUCKET","buckets is not used by )"));
+      HasSubstr(R"(["window is not used by TOKEN_BUCKET; 1 permits come back each second",)"
+                        R"("buckets is not used by )"));
   for (const char* numbers :
        {R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60)",
         R"("type":"SLIDING_WINDOW","capacity":5,"windowSeconds":60)",
-        R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"windowSeconds":60)"}) {
+        R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"windowSeconds":0)"}) {
     EXPECT_THAT(create(numbers), Not(HasSubstr("warnings"))) << numbers;
   }
   // A limit that nobody chose.

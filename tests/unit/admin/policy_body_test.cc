@@ -31,10 +31,40 @@ TEST(PolicyBody, ABucketWithAWindowAndNoRateIsRefused) {
       "back each second, or use SLIDING_WINDOW for 10 in any 60 s");
   EXPECT_THAT(Why(R"("type":"token_bucket","limit":10,"window":"1m")"),
               HasSubstr("has no window."));
+  const std::string both =
+      R"("type":"TOKEN_BUCKET","capacity":9,"refillRate":5,"windowSeconds":60)";
+  EXPECT_THAT(Read(both).warnings,
+              ElementsAre("windowSeconds is not used by TOKEN_BUCKET; 5 permits come back each "
+                          "second"));
   // As the service answers, and as whoever fills in all numbers sends it.
+  EXPECT_THAT(Read(both + R"(,"version":1)").warnings, IsEmpty());
   EXPECT_THAT(
-      Read(R"("type":"TOKEN_BUCKET","capacity":10,"refillRate":1,"windowSeconds":60)").warnings,
+      Read(R"("type":"TOKEN_BUCKET","capacity":9,"refillRate":5,"windowSeconds":0)").warnings,
       IsEmpty());
+}
+
+TEST(PolicyBody, WhatWasGivenIsNamedAndWhatWasMeant) {
+  const std::string types =
+      "type: must be TOKEN_BUCKET, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_COUNTER, CONCURRENCY, "
+      "ANCHORED_WINDOW or OVERRIDE, not ";
+  EXPECT_EQ(Why(R"("type":"TOKEN_BUCKT")"), types + "\"TOKEN_BUCKT\"; did you mean TOKEN_BUCKET?");
+  EXPECT_EQ(Why(R"("type":"fixed-window")"),
+            types + "\"fixed-window\"; did you mean FIXED_WINDOW?");
+  EXPECT_EQ(Why(R"("type":"leaky")"), types + "\"leaky\"");
+  EXPECT_EQ(Why(R"("onStoreError":"dney")"),
+            "onStoreError: must be allow, deny or local, not \"dney\"; did you mean deny?");
+  EXPECT_EQ(Why(R"("capacity":"ten")"), "capacity: must be an integer, not \"ten\"");
+  EXPECT_EQ(Why(R"("shadow":"yes")"), "shadow: must be true or false, not \"yes\"");
+  EXPECT_THAT(Why(R"("capcity":5)"), HasSubstr("capcity: is not a field of a policy; did you mean "
+                                               "capacity? The fields are key, type, "));
+  EXPECT_EQ(Why(R"("capacity":5,)"),
+            "the body is not well-formed JSON: line 1, column 25: nothing follows the comma before "
+            "it");
+  const auto cut = ReadPolicyBody(R"({"key":"k")");
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().message,
+            "the body is not well-formed JSON: line 1, column 11: the text ends here; expected ',' "
+            "or '}'");
 }
 
 TEST(PolicyBody, WhatIsMissingIsNamedWithWhatItIs) {

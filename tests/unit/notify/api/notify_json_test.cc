@@ -70,8 +70,10 @@ TEST(NotifyJson, AFieldThatIsNearlyOneOfOursIsRefused) {
 
 // They are replaced as a whole: what is misspelt would be lifted.
 TEST(NotifyJson, AMisspeltPreferenceIsRefused) {
-  EXPECT_THAT(ParsePreferences(R"({"optout":["sms"]})", "u").error().message,
-              HasSubstr("optout is not a field of preferences; the fields are userId, "));
+  EXPECT_THAT(
+      ParsePreferences(R"({"optout":["sms"]})", "u").error().message,
+      HasSubstr(
+          "optout is not a field of preferences; did you mean optOut? The fields are userId, "));
   EXPECT_TRUE(ParsePreferences(R"({"userId":"u","optOut":["sms"]})", "u").ok());
 }
 

@@ -1,5 +1,6 @@
 #include "protocol/http/check_reader.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,6 +9,7 @@ namespace weir::http {
 namespace {
 
 using store::Op;
+using ::testing::StartsWith;
 
 class CheckReaderTest : public ::testing::Test {
  protected:
@@ -90,7 +92,7 @@ TEST_F(CheckReaderTest, ReadsALeaseForReleaseOnly) {
             "overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","lease":7,"leases":"296230c00000000000000007"})", Op::kRelease),
             "leases: cannot be combined with lease, which is one of them");
-  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":7})", Op::kRelease), "leases: must be a string");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":7})", Op::kRelease), "leases: must be a string, not 7");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"k","leases":"7"}]})", Op::kRelease),
             "checks[0].leases: must be the string that the check returned");
   batch_.Clear();
@@ -111,9 +113,10 @@ TEST_F(CheckReaderTest, ACheckMayOverdraw) {
   ASSERT_TRUE(Read(R"({"key":"k","overdraw":false})").ok());
   EXPECT_EQ(batch_.checks()[0].op, Op::kCharge);
   batch_.Clear();
-  EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":1})"), "overdraw: must be true or false");
-  EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":true})", Op::kPeek),
-            "overdraw: is not a field here; the fields are key, domain, descriptors and cost");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":1})"), "overdraw: must be true or false, not 1");
+  EXPECT_EQ(
+      ErrorOf(R"({"key":"k","overdraw":true})", Op::kPeek),
+      "overdraw: is not a field of this call; the fields are key, domain, descriptors and cost");
 }
 
 TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
@@ -125,7 +128,7 @@ TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
   batch_.Clear();
   EXPECT_EQ(ErrorOf(R"({"key":"k","cost":0})", reserve), "cost: must be at least 1");
   EXPECT_EQ(ErrorOf(R"({"key":"k","expiresAfterMs":0})", reserve),
-            "expiresAfterMs: must be an integer from 1 to 86400000");
+            "expiresAfterMs: must be an integer from 1 to 86400000, not 0");
   EXPECT_EQ(ErrorOf(R"({"key":"k","overdraw":true})", reserve),
             "overdraw: is not a field of a reservation; the fields are key, domain, descriptors, "
             "cost and "
@@ -145,17 +148,22 @@ TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
 }
 
 TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
-  const std::string cost = "cost: must be an integer from 0 to 1099511627776";
-  for (const char* value : {"-1", "1099511627777", "1e3", "1.5", "\"1\"", "null", "true", "[]",
-                            "{}", "99999999999999999999999999", "9223372036854775808"}) {
-    EXPECT_EQ(ErrorOf(R"({"key":"k","cost":)" + std::string(value) + "}"), cost) << value;
+  const std::string cost = "cost: must be an integer from 0 to 1099511627776, not ";
+  for (const char* value : {"-1", "1099511627777", "1e3", "1.5", "\"1\"", "null", "true",
+                            "99999999999999999999999999", "9223372036854775808"}) {
+    EXPECT_EQ(ErrorOf(R"({"key":"k","cost":)" + std::string(value) + " }"), cost + value);
   }
-  EXPECT_EQ(ErrorOf(R"({"key":5})"), "key: must be a string");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","cost":[]})"), cost + "an array");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","cost":{}})"), cost + "an object");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","cost":")" + std::string(60, 'x') + R"("})"),
+            cost + '"' + std::string(39, 'x') + "…");
+  EXPECT_EQ(ErrorOf(R"({"key":5})"), "key: must be a string, not 5");
   EXPECT_EQ(ErrorOf(R"({"key":""})"), "key: must not be empty");
   EXPECT_EQ(ErrorOf(R"({"key":")" + std::string(1025, 'k') + R"("})"),
             "key: must not be longer than 1024 bytes");
   EXPECT_EQ(ErrorOf(R"({"keys":"k"})"),
-            "keys: is not a field of a check; the fields are key, domain, descriptors, cost and "
+            "keys: is not a field of a check; did you mean key? The fields are key, domain, "
+            "descriptors, cost and "
             "overdraw");
   EXPECT_EQ(ErrorOf(R"({"key":"k","key":"l"})"), "key: is given twice");
   EXPECT_EQ(ErrorOf(R"({"key":"k","descriptors":[{"a":"b"}]})"),
@@ -168,7 +176,7 @@ TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"descriptors":[{"a":"b"},5]})"),
             "descriptors[1]: must be an object or an array of {key, value}");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[{"user":42}]})"),
-            "descriptors[0].user: must be a string of at most 1024 bytes");
+            "descriptors[0].user: must be a string of at most 1024 bytes, not 42");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"value":"x"}]]})"), "descriptors[0]: an entry has no key");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"k","name":"x"}]]})"),
             "descriptors[0]: must contain objects with key and value");
@@ -176,7 +184,7 @@ TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"checks":[]})"), "checks: must contain at least one check");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"},5]})"), "checks[1]: must be an object");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"},{"key":"b","cost":-1}]})"),
-            "checks[1].cost: must be an integer from 0 to 1099511627776");
+            "checks[1].cost: must be an integer from 0 to 1099511627776, not -1");
   EXPECT_EQ(ErrorOf(R"({"checks":[{"key":"a"}],"key":"b"})"),
             "checks: must be the only field of the body");
   EXPECT_EQ(ErrorOf(R"({"key":"b","checks":[{"key":"a"}]})"),
@@ -192,8 +200,11 @@ TEST_F(CheckReaderTest, RefusesWhatIsNotJson) {
         "{\"key\":\"\\x\"}", "{\"key\":\"\\ud800\"}", "{\"key\":\"\xff\"}",
         "{\"checks\":[{\"key\":\"a\"]}", "{\"key\":\"a\n\"}", "{\"descriptors\":[{\"a\":\"b\"]}",
         "{\"key\":\"a\"}{\"key\":\"b\"}"}) {
-    EXPECT_EQ(ErrorOf(body), "the body is not well-formed JSON") << body;
+    EXPECT_THAT(ErrorOf(body), StartsWith("the body is not well-formed JSON: line ")) << body;
   }
+  EXPECT_EQ(ErrorOf("{\"key\":\"a\""),
+            "the body is not well-formed JSON: line 1, column 11: the text ends here; expected ',' "
+            "or '}'");
   EXPECT_NE(ErrorOf(""), "");
   // Deeper nesting than any field has is refused by its type, at once.
   EXPECT_NE(ErrorOf("{\"descriptors\":" + std::string(100'000, '[') + "}"), "");
@@ -219,7 +230,7 @@ TEST_F(CheckReaderTest, BoundsWhatADescriptorHolds) {
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"","value":"b"}]]})"),
             "descriptors[0].key: must not be empty");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"a","value":5}]]})"),
-            "descriptors[0].a: must be a string of at most 1024 bytes");
+            "descriptors[0].a: must be a string of at most 1024 bytes, not 5");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[["a"]]})"),
             "descriptors[0]: must contain objects with key and value");
 }
@@ -252,7 +263,8 @@ TEST_F(CheckReaderTest, RefusesBrokenJsonWhereverItStands) {
        }) {
     EXPECT_NE(ErrorOf(body), "") << body;
   }
-  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":nope})", Op::kRelease), "leases: must be a string");
+  EXPECT_EQ(ErrorOf(R"({"key":"k","leases":nope})", Op::kRelease),
+            "leases: must be a string, not nope");
 }
 
 TEST_F(CheckReaderTest, NamesUnknownFieldsOfEveryCall) {

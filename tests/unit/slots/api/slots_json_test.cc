@@ -88,9 +88,12 @@ TEST(SlotsJson, AMisspeltFieldOfAConfigIsRefused) {
     return config.ok() ? "ok" : config.error().message;
   };
   EXPECT_THAT(message(R"(,"calender":{"zone":"UTC"})"),
-              HasSubstr("calender is not a field of a config; the fields are configName, "));
-  EXPECT_THAT(message(R"(,"calendar":{"zone":"UTC","holiday":["2025-12-25"]})"),
-              HasSubstr("holiday is not a field of a calendar; the fields are zone, "));
+              HasSubstr("calender is not a field of a config; did you mean calendar? The fields "
+                        "are configName, "));
+  EXPECT_THAT(
+      message(R"(,"calendar":{"zone":"UTC","holiday":["2025-12-25"]})"),
+      HasSubstr(
+          "holiday is not a field of a calendar; did you mean holidays? The fields are zone, "));
   const std::string all =
       R"(,"headroom":5,"fairWindows":3,"tenants":{"a":1},"past":"now","calendar":)"
       R"({"zone":"UTC","days":["MON"],"open":"08:00","cutOff":"17:00","holidays":["2025-12-25"],)"

@@ -149,10 +149,22 @@ TEST(HoldingTerms, TheEndOfWhatARegionLendsIsNoWindowsEnd) {
   EXPECT_EQ(holding.Want(150 * kMs), 125);
 }
 
-TEST(HoldingTerms, NoMoreThanTheQuotaIsAskedFor) {
+// What is granted and lost on the way is gone until its window ends.
+TEST(HoldingTerms, NoMoreThanHalfOfAWindowIsAskedForAtOnce) {
   Holding holding(kWindow, 0);
   holding.Note(0, 5000);
-  EXPECT_EQ(holding.Want(0), 1000);
+  EXPECT_EQ(holding.Want(0), 500);
+  const auto want_of = [](std::int64_t limit) {
+    Holding small(*algorithm::TermsFor(*Quota::FixedWindow(limit, 10s)), 0);
+    small.Note(0, 100);
+    return small.Want(0);
+  };
+  EXPECT_EQ(want_of(1), 1);
+  EXPECT_EQ(want_of(2), 1);
+  EXPECT_EQ(want_of(7), 4);
+  Holding bucket(kBucket, 0);
+  bucket.Note(0, 5000);
+  EXPECT_EQ(bucket.Want(0), kBucket.quota.limit()) << "a bucket refills";
 }
 
 TEST(HoldingTerms, AStoreThatGaveLessThanWasAskedForIsLeftAloneForAWhile) {
