@@ -94,11 +94,16 @@ http::Reply WithNextUndo(AuditLog& audit, const std::string& target, http::Reply
   };
 }
 
-void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, std::string who,
-          http::Reply given) {
-  parts.audit.FindEntry(id, [&parts, end, who = std::move(who),
+/// `any`: also changes of what is no policy.
+void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, bool any,
+          std::string who, http::Reply given) {
+  parts.audit.FindEntry(id, [&parts, end, any, who = std::move(who),
                              given = std::move(given)](const Result<AuditEntry>& entry) {
     if (!entry.ok()) return given(http::ErrorResponse(entry.error()));
+    if (!any && !entry->action.starts_with("policy.")) {
+      return given(http::ErrorResponse(
+          403, "the role policies undoes changes of policies only; this one needs the role admin"));
+    }
     http::Reply reply = WithNextUndo(parts.audit, entry->target, given);
     if (!parts.config_changes.Knows(entry->target)) {
       return parts.changes.Undo(entry->id, end, who, AnswerChange(200, std::move(reply)));
@@ -186,7 +191,9 @@ void AddAdminAudit(http::Router& router, const AdminParts& parts) {
                if (!id) return reply(http::ErrorResponse(400, "id: must be the ID of a change"));
                const auto end = ReadEnd(request.body);
                if (!end.ok()) return reply(http::ErrorResponse(end.error()));
-               Undo(parts, *id, *end, WhoAsks(request), std::move(reply));
+               const bool any = !parts.guard.has_keys() ||
+                                parts.guard.AlsoAdmits(request, access::Operation::kAdmin);
+               Undo(parts, *id, *end, any, WhoAsks(request), std::move(reply));
              }));
 }
 

@@ -41,7 +41,9 @@ Operation OfAdmin(bool reads, std::string_view path) noexcept {
   // A dead letter is shown with its text.
   const bool letter = path.starts_with("/admin/notify/dead/");
   const bool policies = path == "/admin/policies" || path.starts_with("/admin/policies/");
-  if (policies) return reads ? Operation::kReadPolicies : Operation::kPolicies;
+  // Of a policy's change; the handler asks for more if it is another's.
+  const bool undoes = path.starts_with("/admin/audit/") && path.ends_with("/undo");
+  if (policies || undoes) return reads ? Operation::kReadPolicies : Operation::kPolicies;
   if (reads) return letter ? Operation::kOperate : Operation::kRead;
   const bool operates = path.starts_with("/admin/reset") ||
                         path == "/admin/rate-limit/cache/flush" ||

@@ -83,7 +83,7 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
   EXPECT_THAT(
       create(R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"window":"2m","buckets":4)"),
       HasSubstr(R"(["window is not used by TOKEN_BUCKET; 1 permits come back each second",)"
-                        R"("buckets is not used by )"));
+                R"("buckets is not used by )"));
   for (const char* numbers :
        {R"("type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60)",
         R"("type":"SLIDING_WINDOW","capacity":5,"windowSeconds":60)",

@@ -122,12 +122,18 @@ TEST_F(Access, WhoAppliesPoliciesMayDoNothingElse) {
     EXPECT_NE(Status(kDeployer, "GET", path), 200) << path;
   }
   EXPECT_EQ(Status(kDeployer, "POST", "/admin/reset/k"), 403);
-  EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/1/undo"), 403);
+  // The latest change, which deleted the policy, and whoever may look may not undo it.
+  EXPECT_EQ(Status(kReader, "POST", "/admin/audit/3/undo"), 403);
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/3/undo"), 200);
+  ASSERT_EQ(Status(kAdmin, "POST", "/admin/rate-limit/config", kSlotConfig), 201);
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/5/undo"), 403);  // not of a policy
+  EXPECT_EQ(Status(kAdmin, "POST", "/admin/audit/5/undo"), 204);
   EXPECT_EQ(Status(kDeployer, "POST", "/admin/rate-limit/config", kSlotConfig), 403);
   EXPECT_EQ(Status(kDeployer, "POST", "/v1/refund", kRefund), 403);
   HttpClient client = Client();
   const std::string log = client.Get("/admin/audit", {{"X-API-Key", kReader}}).body;
   EXPECT_THAT(log, HasSubstr(R"("who":"key ci from 127.0.0.1","action":"policy.delete")"));
+  EXPECT_THAT(log, HasSubstr(R"("who":"key ci from 127.0.0.1","action":"policy.undo")"));
 }
 
 TEST_F(Access, ASettingOpensOrClosesEach) {

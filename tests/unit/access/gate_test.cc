@@ -184,7 +184,8 @@ TEST(Roles, EveryRouteHasOneAndTheUnknownNeedsTheMost) {
   EXPECT_EQ(OperationOf("POST", "/admin/policies"), Operation::kPolicies);
   EXPECT_EQ(OperationOf("DELETE", "/admin/policies/k"), Operation::kPolicies);
   EXPECT_EQ(OperationOf("POST", "/admin/policies-of-others"), Operation::kAdmin);
-  EXPECT_EQ(OperationOf("POST", "/admin/audit/1/undo"), Operation::kAdmin);
+  EXPECT_EQ(OperationOf("POST", "/admin/audit/1/undo"), Operation::kPolicies);
+  EXPECT_EQ(OperationOf("POST", "/admin/audit/1/other"), Operation::kAdmin);
   EXPECT_EQ(OperationOf("GET", "/admin/status"), Operation::kRead);
   EXPECT_EQ(OperationOf("POST", "/admin/reset/k"), Operation::kOperate);
   EXPECT_EQ(OperationOf("GET", "/healthz"), Operation::kPublic);
