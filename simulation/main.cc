@@ -132,15 +132,16 @@ const char* WorldsOf(Mutant sound) {
   return sound == Mutant::kOnlyPermits ? " --permits" : "";
 }
 
-/// Says on a terminal, once a second, how far a long run is.
+/// Says how far a long run is: on a terminal once a second, elsewhere a line a minute.
 class Progress {
  public:
   void Done(std::uint64_t seeds, std::uint64_t of) {
     const auto now = std::chrono::steady_clock::now();
-    if (!terminal_ || now - told_ < std::chrono::seconds(1)) return;
+    if (now - told_ < std::chrono::seconds(terminal_ ? 1 : 60)) return;
     told_ = now;
-    std::fprintf(stderr, "\r%llu of %llu seeds, no violation",
-                 static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(of));
+    std::fprintf(stderr, "%s%llu of %llu seeds, no violation%s", terminal_ ? "\r" : "",
+                 static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(of),
+                 terminal_ ? "" : "\n");
   }
   ~Progress() {
     if (terminal_) std::fputs("\r\033[K", stderr);
