@@ -29,8 +29,8 @@ const std::vector<Group>& Groups() {
   static const std::vector<Group> groups = {
       {"Run", {"serve", "proxy", "sender", "dispatch", "migrate", "restore", "healthcheck"}},
       {"Use a running service",
-       {"check", "explain", "policy", "top", "status", "reset", "audit", "reserve", "settle",
-        "slots", "notify"}},
+       {"check", "explain", "policy", "top", "keys", "status", "reset", "audit", "reserve",
+        "settle", "slots", "notify"}},
       {"Try before you enforce", {"config", "replay", "simulate", "bench"}},
       {"Other", {"completion"}},
       {"", {"version"}},  // not listed: --version is

@@ -198,14 +198,19 @@ void ExplainEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter,
 }
 
 /// A bucket that is not charged now because another policy applies to its requests does not show
-/// what they get, so the requests are explained instead. False if the bucket is in use.
+/// what they get, so the requests are explained instead. False if the bucket is in use; then the
+/// note names the other policies that limit its requests.
 bool ExplainReplaced(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                      const policy::PolicySet& set, const policy::Policy& policy,
                      const std::shared_ptr<Asked>& asked) {
   std::optional<Subject> subject = SubjectOfBucket(policy, asked->subject.bucket);
   if (!subject) return false;
   const policy::Policy* by = ReplacementOf(set, policy, *subject);
-  if (by == nullptr) return false;
+  if (by == nullptr) {
+    const std::string others = OthersLimiting(set, policy, *subject);
+    if (!others.empty()) asked->note = "requests with these entries are also limited by " + others;
+    return false;
+  }
   subject->cost = asked->subject.cost;
   asked->subject = std::move(*subject);
   asked->note = "policy '" + by->definition.name + "' replaces '" + policy.definition.name +

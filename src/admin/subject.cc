@@ -211,4 +211,22 @@ const policy::Policy* ReplacementOf(const policy::PolicySet& set, const policy::
   return nullptr;
 }
 
+std::string OthersLimiting(const policy::PolicySet& set, const policy::Policy& policy,
+                           const Subject& subject) {
+  policy::MatchBuffer buffer;
+  set.Match(subject.domain, subject.Descriptor(), buffer);
+  std::vector<std::string> names;
+  for (const policy::Applying& applying : buffer.applying) {
+    const policy::Definition& other = applying.policy->definition;
+    if (applying.policy == &policy || other.shadow || !other.quota) continue;
+    names.push_back("'" + other.name + "'");
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
 }  // namespace weir::admin

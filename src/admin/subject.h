@@ -83,4 +83,9 @@ std::optional<Subject> SubjectOfBucket(const policy::Policy& policy, std::string
 const policy::Policy* ReplacementOf(const policy::PolicySet& set, const policy::Policy& policy,
                                     const Subject& subject);
 
+/// The names of the other policies that limit requests of `subject`, each in quotes: "'burst' and
+/// 'pay'". Empty if there are none.
+std::string OthersLimiting(const policy::PolicySet& set, const policy::Policy& policy,
+                           const Subject& subject);
+
 }  // namespace weir::admin

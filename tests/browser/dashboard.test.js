@@ -216,6 +216,9 @@ describe('the dashboard', { concurrency: false }, () => {
     const [latest] = (await ask('GET', '/admin/audit?limit=1')).changes;
     assert.equal(await row.getByRole('cell').first().textContent(), String(latest.id));
     await shot(page, 'audit-change', false);
+    const earlier = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'versioned' }) }).nth(1).getByRole('button', { name: /^Undo/ });
+    assert.ok(await earlier.isDisabled());
+    assert.equal(await earlier.getAttribute('title'), `Undo change ${latest.id} first`);
     await row.getByRole('button', { name: /^Undo/ }).click();
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     assert.equal((await ask('GET', '/admin/policies/versioned')).capacity, 10);

@@ -117,6 +117,17 @@ describe('steering', { concurrency: false }, () => {
     quiet();
   });
 
+  test('finds a customer of another policy by what was entered as a key', async () => {
+    await check('77', 1);
+    await open('keys');
+    await page.getByLabel('Key or request').fill('77');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('button', { name: 'Find it in all buckets' }).click();
+    await page.getByRole('rowheader', { name: 'api/per-user|user:77' }).waitFor();
+    assert.equal(await page.getByLabel('Contains').inputValue(), '77');
+    quiet();
+  });
+
   test('shows the state of every bucket in the list, explains and resets it there', async () => {
     await check('y', 2);
     await open('keys');
@@ -130,6 +141,11 @@ describe('steering', { concurrency: false }, () => {
     await page.getByRole('rowheader', { name: 'api/per-user|user:w' }).waitFor();
     assert.equal(await row.count(), 0);
     await page.getByLabel('Limited only').uncheck();
+    await row.waitFor();
+    await page.getByLabel('Contains').fill('user:w');
+    await page.getByRole('rowheader', { name: 'api/per-user|user:w' }).waitFor();
+    await row.waitFor({ state: 'detached' });
+    await page.getByLabel('Contains').fill('');
     await row.waitFor();
     await row.getByRole('button', { name: 'api/per-user|user:y', exact: true }).click();
     await page.locator('#found', { hasText: 'api/per-user|user:y' }).waitFor();

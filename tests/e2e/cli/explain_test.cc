@@ -176,6 +176,26 @@ TEST_F(CliExplain, ABucketWhosePolicyIsReplacedIsNotWhatItsRequestsGet) {
   EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("allowed by pay-42: 9 of 9 left\n"));
 }
 
+TEST_F(CliExplain, ABucketNamesTheOtherPoliciesOfItsRequests) {
+  Serve({"--policies", dir_.Write("policies.yaml", R"(
+domain: api
+policies:
+  - name: free
+    match: { plan: free, user: "*" }
+    quota: { fixed_window: { limit: 1, window: 100d } }
+  - name: burst
+    match: { user: "*" }
+    quota: { fixed_window: { limit: 5, window: 100d } }
+)")
+                           .string()});
+  ASSERT_EQ(Weir({"check", "-e", "plan=free", "-e", "user=77"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"explain", "api/free|plan:free|user:77"}).output,
+              AllOf(StartsWith("limited by free: 0 of 1 left"),
+                    HasSubstr("note: requests with these entries are also limited by 'burst'\n")));
+  // A user who is on no plan may be limited by one policy alone.
+  EXPECT_THAT(Weir({"explain", "api/burst|user:77"}).output, Not(HasSubstr("note:")));
+}
+
 TEST_F(CliExplain, AResetOfNothingIsNoChange) {
   Serve({"--config", DefaultOf(1)});
   EXPECT_EQ(Weir({"reset", "nobody"}).exit_code, kNo);

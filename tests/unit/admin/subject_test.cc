@@ -97,5 +97,30 @@ TEST(SubjectOfBucket, IsReadFromItsName) {
   EXPECT_FALSE(SubjectOfBucket(set->default_policy(), "key|somebody"));
 }
 
+TEST(OthersLimiting, NamesEnforcedPoliciesOfTheSameRequests) {
+  std::vector<policy::Definition> definitions;
+  for (const char* name : {"a", "b", "c", "on-trial", "elsewhere"}) {
+    policy::Definition definition = policy::DefaultPolicy();
+    definition.name = name;
+    definition.has_match = true;
+    definition.shadow = definition.name == "on-trial";
+    definition.match.push_back(
+        policy::MakeEntryMatch(definition.name == "elsewhere" ? "address" : "user", "*"));
+    definitions.push_back(std::move(definition));
+  }
+  policy::PolicyIds ids;
+  const auto set =
+      policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
+  ASSERT_TRUE(set.ok());
+  Subject subject = Entries("user", "7");
+  subject.domain = "default";
+  const auto& policies = (*set)->policies();
+  EXPECT_EQ(OthersLimiting(**set, policies.at(0), subject), "'b' and 'c'");
+  EXPECT_EQ(OthersLimiting(**set, policies.at(3), subject), "'a', 'b' and 'c'");
+  Subject address = Entries("address", "::1");
+  address.domain = "default";
+  EXPECT_EQ(OthersLimiting(**set, policies.at(4), address), "");
+}
+
 }  // namespace
 }  // namespace weir::admin
