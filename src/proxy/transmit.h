@@ -14,8 +14,8 @@ struct Sent {
   bool failed = false;   ///< the peer is gone
 };
 
-/// Sends as much of `head` and then `body` as is taken at once. Nothing while what was sent before
-/// has yet to leave: so no more than one buffer ever waits.
+/// Sends as much of `head` and then `body` as the peer takes now. Nothing while earlier bytes are
+/// not flushed: so no more than one buffer ever waits.
 inline Sent Transmit(net::Transport& peer, std::string_view head, std::string_view body) noexcept {
   if (head.empty() && body.empty()) return {};
   if (!peer.flushed()) return {0, true, false};

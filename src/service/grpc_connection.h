@@ -20,8 +20,8 @@
 
 namespace weir::service {
 
-/// One HTTP/2 connection: a grpc::Session on a Stream. Kept alive by its socket; while so much
-/// waits for a store that nothing more is read, by itself.
+/// One HTTP/2 connection: a grpc::Session on a Stream. Kept alive by its socket; by itself, while
+/// so much waits for a store that reading is paused.
 ///
 /// Thread safety: belongs to its reactor.
 class GrpcConnection final : public net::Connection,
@@ -34,13 +34,13 @@ class GrpcConnection final : public net::Connection,
                  const GrpcDoorOptions& options);
 
   void Start() { stream_.Start(); }
-  /// Who is at the other end; before Start.
+  /// Sets who is at the other end; before Start.
   void SetPeer(std::string address) {
     session_.SetPeer(std::move(address), [this] { return transport_->peer_name(); });
   }
   void Drain() override;
   void Abort() override { stream_.Close(); }
-  /// Of calls, and of a drain; the stream has its own.
+  /// For calls and a drain; the stream has its own deadlines.
   void OnDeadline() override;
 
  private:
@@ -67,8 +67,8 @@ class GrpcConnection final : public net::Connection,
   std::size_t sent_ = 0;  // of out_
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
-  bool ended_ = false;   // the peer says no more
-  bool broken_ = false;  // what it said cannot be gone on from
+  bool ended_ = false;   // the peer sends no more
+  bool broken_ = false;  // what it sent was a fatal error
   bool draining_ = false;
   std::chrono::steady_clock::time_point end_calls_at_;  // while draining
   bool received_ = false;                               // since the last Advance
