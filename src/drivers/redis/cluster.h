@@ -17,10 +17,10 @@ class io_context;
 
 namespace weir::redis {
 
-/// A Redis Cluster: finds out who has which slot and sends calls there, over a few connections to
-/// each master. Redirections (MOVED, ASK) are followed; a cluster that cannot answer just now
-/// (CLUSTERDOWN, TRYAGAIN, a master that cannot be reached) is asked again until command_timeout is
-/// over. Only calls that certainly had no effect are made again: one that was lost on its way fails
+/// A Redis Cluster: finds out which master has which slot and sends calls there, over a few
+/// connections to each. Redirections (MOVED, ASK) are followed; a cluster that cannot answer now
+/// (CLUSTERDOWN, TRYAGAIN, a master that cannot be reached) is tried again until command_timeout is
+/// over. Only calls that certainly had no effect are repeated: one that was lost on its way fails
 /// with kUnavailable.
 ///
 /// Thread safety: as Connection.
@@ -35,12 +35,12 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// Calls the script, all of whose keys are of `slot`, as Script::Call does.
+  /// Calls the script, whose keys are all of `slot`, as Script::Call does.
   void Call(std::uint16_t slot, const Script& script, Command arguments, Connection::Done done);
 
   /// Nodes that it has connections to, or tries to reach.
   std::size_t nodes() const noexcept;
-  /// The number of the master that is believed to have the slot; 0: nobody is known.
+  /// The number of the master that is believed to have the slot; 0: unknown.
   std::uint32_t MasterOf(std::uint16_t slot) const noexcept;
 
  private:
