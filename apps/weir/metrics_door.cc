@@ -33,7 +33,7 @@ struct FreeAddresses {
 };
 
 Result<int> Listen(const std::string& address) {
-  // Without a host it stays on this machine, since it asks for no key.
+  // Without a host it is reachable only from this machine, since it requires no key.
   const std::optional<config::Address> parsed =
       config::Address::Parse(address.starts_with(':') ? address.substr(1) : address);
   if (!parsed || parsed->off) {
@@ -70,7 +70,7 @@ std::string Named(int listener) {
   return std::string(host.data()) + ":" + port.data();
 }
 
-/// The request up to the end of its head, or as much as came in time.
+/// The request up to the end of its head, or as much as arrived in time.
 std::string ReadHead(int peer) {
   using std::chrono::steady_clock;
   const auto deadline = steady_clock::now() + std::chrono::seconds(2);
