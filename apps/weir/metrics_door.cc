@@ -33,7 +33,7 @@ struct FreeAddresses {
 };
 
 Result<int> Listen(const std::string& address) {
-  // Without a host it is reachable only from this machine, since it requires no key.
+  // Without a host it stays on this machine, since it asks for no key.
   const std::optional<config::Address> parsed =
       config::Address::Parse(address.starts_with(':') ? address.substr(1) : address);
   if (!parsed || parsed->off) {

@@ -16,7 +16,7 @@
 namespace weir {
 
 /// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (::ffff:192.0.2.1) is the IPv4 address it
-/// stands for, so a client has one identity whichever socket it came in by. A plain value.
+/// stands for, so a client has one identity whichever socket it uses. A plain value.
 class IpAddress {
  public:
   /// Accepts `192.0.2.1`, `2001:db8::1`, and the latter with a zone (`fe80::1%eth0`), which is

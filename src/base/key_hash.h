@@ -1,8 +1,8 @@
 #pragma once
 
 // A keyed hash with a proof. Each 64-bit half of the result is a multilinear hash
-// (b + sum a_i * m_i mod 2^128) >> 64 with random 128-bit a_i, which is strongly universal: anyone
-// who does not know the a_i can find two keys that collide with probability 2^-64 per half at most,
+// (b + sum a_i * m_i mod 2^128) >> 64 with random 128-bit a_i, which is strongly universal: without
+// knowing the a_i, no one can find two keys that collide with probability above 2^-64 per half,
 // and the halves are independent. So 96 kept bits collide with 2^-96 per pair of keys, whatever the
 // keys. Keys above 256 bytes are hashed in pieces whose digests are hashed again under other a_i.
 

@@ -60,7 +60,7 @@ class Connection : public Counted, public TimerWheel::Entry {
   friend class Reactor;
 
   Reactor& reactor_;
-  DoorShare* const share_;        // of the door that it came in by; null: none
+  DoorShare* const share_;        // of the door that accepted it; null: none
   Clients::Entry* const client_;  // whose it is; null: not counted
   Connection* next_ = nullptr;
   Connection** link_ = nullptr;

@@ -35,7 +35,7 @@ class Listener {
   Result<Endpoint> Open(const Endpoint& endpoint, Port port);
   /// Starts accepting.
   void Start();
-  /// Rejects new handshakes, accepts those that are under way, then closes.
+  /// Drops new handshakes, accepts those that are under way, then closes.
   void Close();
   /// Closes immediately.
   void Abort();

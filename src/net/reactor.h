@@ -47,7 +47,7 @@ class Door {
   }
 };
 
-/// One reactor's connections that came in by one door.
+/// One reactor's connections that one door accepted.
 struct DoorShare {
   const Door* door = nullptr;
   std::size_t open = 0;

@@ -36,7 +36,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
 
   /// What the peer is expected to do.
   enum class Stage : std::uint8_t {
-    kGreeting,  ///< say who it is
+    kGreeting,  ///< handshake and authenticate
     kIdle,      ///< begin a request
     kRequest,   ///< complete a request
     kBusy,      ///< nothing: requests are under way that have time limits of their own
@@ -47,7 +47,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
     std::chrono::milliseconds greeting{10'000};
     std::chrono::milliseconds idle{75'000};
     std::chrono::milliseconds request{30'000};
-    std::chrono::milliseconds write{30'000};  ///< to take some of what is sent to it
+    std::chrono::milliseconds write{30'000};  ///< to accept some of the output
   };
 
   /// A conversation without its transport: bytes in, checks, answers out.

@@ -62,7 +62,7 @@ class TimerWheel {
     }
   }
 
-  /// The same in two steps, for callers with other work in between: thousands of connections that
+  /// Like Tick in two steps, for callers with other work in between: thousands of connections that
   /// were opened together are due together. RunDue calls OnDeadline of `most` entries; false: no
   /// more are due.
   void Advance();

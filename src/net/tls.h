@@ -83,7 +83,7 @@ class TlsContext {
   /// Called after every attempt to read changed files, on the thread that made it.
   using OnReload = std::function<void(const Status&)>;
 
-  /// `protocols`: what ALPN may choose, best first ("h2", "http/1.1"); empty: ALPN is not spoken.
+  /// `protocols`: what ALPN may choose, best first ("h2", "http/1.1"); empty: no ALPN.
   static Result<std::shared_ptr<TlsContext>> Load(TlsFiles files,
                                                   std::vector<std::string> protocols,
                                                   OnReload on_reload = {});

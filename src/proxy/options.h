@@ -34,7 +34,7 @@ inline constexpr std::string_view kMessageDomain = "websocket";
 
 struct ProxyOptions {
   std::vector<Upstream> upstreams;
-  std::shared_ptr<const net::TlsClientContext> upstream_tls;  ///< for those that speak TLS
+  std::shared_ptr<const net::TlsClientContext> upstream_tls;  ///< for upstreams with https://
   std::shared_ptr<net::TlsContext> tls;                       ///< null: plain text
   std::vector<IpNetwork> trusted_proxies;
   IpGrouping grouping;

@@ -33,7 +33,7 @@ std::string_view Session::ClientIdentity() {
   return identity_;
 }
 
-/// Whether a field has a different name than `header` but could be read as it all the same.
+/// Whether a field has a different name than `header` but could be taken for it.
 bool Session::HasLookalike(std::string_view header) const {
   return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const http::Field& field) {
     return filter::ReadsAsField(field.name, header) && !EqualsIgnoringCase(field.name, header);

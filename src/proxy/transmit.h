@@ -11,7 +11,7 @@ namespace weir::proxy {
 struct Sent {
   std::size_t bytes = 0;
   bool blocked = false;  ///< the peer takes no more for now
-  bool failed = false;   ///< the peer is gone
+  bool failed = false;   ///< the connection is broken
 };
 
 /// Sends as much of `head` and then `body` as the peer takes now. Nothing while earlier bytes are

@@ -48,7 +48,7 @@ void GrpcConnection::Drain() {
 void GrpcConnection::OnDeadline() {
   session_.Expire(SystemClock::Get().Now());
   if (draining_ && steady_clock::now() >= end_calls_at_) {
-    // Unary calls are long done; what is still open are streams that would never end.
+    // Unary calls are long finished; those still open are streams that would never end.
     end_calls_at_ = steady_clock::now() + options_.drain_grace;
     session_.Drain();
     session_.EndCalls("the server is shutting down");

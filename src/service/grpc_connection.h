@@ -28,7 +28,7 @@ class GrpcConnection final : public net::Connection,
                              private grpc::SessionObserver,
                              private net::Stream::Session {
  public:
-  /// `tls` null: in the clear.
+  /// `transport`: plaintext or TLS.
   GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Transport> transport,
                  const grpc::Services& services, grpc::Health& health, net::DoorMetrics& metrics,
                  const GrpcDoorOptions& options);
@@ -67,8 +67,8 @@ class GrpcConnection final : public net::Connection,
   std::size_t sent_ = 0;  // of out_
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
-  bool ended_ = false;   // the peer sends no more
-  bool broken_ = false;  // what it sent was a fatal error
+  bool ended_ = false;   // the peer says no more
+  bool broken_ = false;  // what it said cannot be gone on from
   bool draining_ = false;
   std::chrono::steady_clock::time_point end_calls_at_;  // while draining
   bool received_ = false;                               // since the last Advance

@@ -26,12 +26,12 @@ struct GrpcDoorOptions {
   grpc::RlsOptions rls;
   /// Where assignments of quotas are published; must outlive the door. Null: nowhere.
   limiter::Assignments* assignments = nullptr;
-  /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: everyone may call all.
+  /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: no restrictions.
   grpc::Services::Guard guard;
   /// `greeting` is for the peer to show that it speaks HTTP/2. A connection without calls is asked
   /// to close after `idle`; each request has its own time limit (SessionOptions::request_timeout).
   net::Stream::Times times{.idle = std::chrono::minutes(10)};
-  /// Null: in the clear, with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
+  /// Null: plaintext with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
   std::shared_ptr<net::TlsContext> tls;
   /// When the service shuts down, streams that have not ended by then are ended.
   std::chrono::milliseconds drain_grace{1'000};

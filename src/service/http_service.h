@@ -35,7 +35,7 @@ class HttpExchanges;
 /// Which fields hold the path and method that a proxy asks GET /v1/auth about. A client can send
 /// the pair that its proxy does not set, so a request that has fields of both is refused.
 enum class AuthTarget : std::uint8_t {
-  kAuto,       ///< the pair that is there
+  kAuto,       ///< whichever pair is present
   kOriginal,   ///< X-Original-URI, -Method: nginx. A question without it is refused
   kForwarded,  ///< X-Forwarded-Uri, -Method: Traefik, Caddy. A question without it is refused
   kNone,       ///< neither: there are no entries `route` and `method`
@@ -165,8 +165,8 @@ class HttpWorker {
 /// Speaks HTTP/1.1 on every reactor. Thread safety: as Door.
 class HttpDoor final : public net::Door {
  public:
-  /// One worker per reactor, in their order; all must outlive the connections. `tls` null: in the
-  /// clear.
+  /// One worker per reactor, in their order; all must outlive the connections. `tls` null:
+  /// plaintext.
   explicit HttpDoor(std::vector<HttpWorker*> workers,
                     std::shared_ptr<net::TlsContext> tls = nullptr)
       : workers_(std::move(workers)), tls_(std::move(tls)) {}

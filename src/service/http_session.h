@@ -122,9 +122,9 @@ class HttpSession final : public net::Stream::Session {
   bool waiting_ = false;
   bool finished_ = false;
   bool end_of_input_ = false;
-  bool last_request_ = false;  // the client said `Connection: close`
+  bool last_request_ = false;  // the client sent `Connection: close`
   bool continue_sent_ = false;
-  bool named_ = false;     // the client's certificate was looked at
+  bool named_ = false;     // the client's certificate has been read
   bool in_parts_ = false;  // a request did not come in one piece
 };
 

@@ -96,7 +96,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   net::Stream stream_;
   std::size_t accounted_ = 0;
   Nanos asked_at_ = 0;  // when the limiter was last asked
-  bool named_ = false;  // the peer's certificate was looked at
+  bool named_ = false;  // the peer's certificate has been read
   bool ended_ = false;  // nothing more can be read
   bool draining_ = false;
   boost::intrusive_ptr<RespConnection> waiting_;  // this, while the store works for it

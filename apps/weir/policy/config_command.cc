@@ -59,14 +59,14 @@ std::string Note(std::string_view text, const std::string& file = "") {
   return out + '\n';
 }
 
-/// As left by a copy when the disk is full; an empty policy file is refused as well.
+/// As a copy leaves it when the disk is full; a policy file with nothing in it is refused as well.
 bool IsEmptyFile(const std::string& path) {
   std::error_code trouble;
   return std::filesystem::is_regular_file(path, trouble) &&
          std::filesystem::file_size(path, trouble) == 0 && !trouble;
 }
 
-// All files together, since names must be unique among them. Returns what to print if all is valid.
+// All files together, since names must be unique among them. Returns what to say if they are right.
 std::string CheckPolicies(const std::vector<std::string>& paths, const config::Config& config,
                           bool knows_stores, std::vector<Problem>& problems) {
   std::vector<policy::Definition> all;

@@ -42,7 +42,7 @@ Result<slots::Restored> MarkRestored(const std::string& url) {
   return promise.get_future().get();
 }
 
-// Called before anything is replaced.
+// Before anything is replaced.
 Status CheckDatabase(const std::string& path, const std::string& backup) {
   Result<std::unique_ptr<sqlite::Database>> database = sqlite::Database::Open({.path = path});
   if (!database.ok()) return Invalid(backup + ": " + database.error().message);

@@ -78,7 +78,7 @@ int RunChange(const EventWords& words, std::string_view method, const std::strin
                           [&](const ServiceReply& reply) { return ShowSlot(reply, words); });
 }
 
-// One page of dead letters; returns where the next one begins, or nothing after the last.
+// One page of dead letters; answers where the next one begins, or nothing after the last.
 Result<std::optional<std::string>> ReschedulePage(const EventWords& words, const std::string& after,
                                                   const std::string& body, Moved& moved) {
   const Result<ServiceReply> page = words.remote.Exchange(

@@ -10,7 +10,7 @@ namespace weir::app {
 
 struct ImportOptions {
   std::string feed = {};
-  std::string out = {};  ///< .csv or .jsonl; empty: beside the feed
+  std::string out = {};  ///< .csv or .jsonl; empty: next to the feed
   FeedDefaults defaults = {};
   std::size_t batch = slots::kMaxBatch;
   bool quiet = false;

@@ -29,7 +29,7 @@ class Target {
   /// One target for each host.
   std::vector<Target> Hosts() const;
 
-  /// For what the url does not say, and for what it must not say.
+  /// Default sets a parameter that the url omits; Set overrides what the url must not choose.
   void Default(std::string_view name, std::string_view value);
   void Set(std::string_view name, std::string_view value);
 

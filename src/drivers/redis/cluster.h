@@ -27,7 +27,7 @@ namespace weir::redis {
 class Cluster {
  public:
   /// `options.endpoint` is not used. `seeds`: some of the nodes, at least one.
-  /// `masters` numbers them; null: it makes its own.
+  /// `masters` numbers them; null: it creates its own.
   Cluster(boost::asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
           std::size_t connections, std::shared_ptr<Masters> masters = nullptr);
   /// Calls in flight fail with kUnavailable; their callbacks run inside, or later on `io`.

@@ -78,7 +78,7 @@ Status ReadOption(std::string_view name, std::string& value, Address& address) {
   }
   if (name == "gather") return ReadGather(value, address);
   if (!tls.on) return Invalid("options that begin with tls are for rediss://");
-  // Without the prefix, and verify=on|off: the original names.
+  // Without the prefix, and verify=on|off: as they were called at first.
   if (name == "tls" && (value == "required" || value == "insecure-no-verify")) {
     tls.verify = value == "required";
   } else if (name == "tls_ca" || name == "ca") {

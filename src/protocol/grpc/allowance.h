@@ -26,7 +26,7 @@ class Allowance {
     return true;
   }
 
-  /// The peer did something that justifies `n` more.
+  /// Something that justifies `n` more.
   void Earn(std::int64_t n) noexcept { left_ = std::min(ceiling_, left_ + n); }
 
  private:

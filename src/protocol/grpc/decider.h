@@ -1,7 +1,7 @@
 #pragma once
 
 // What arrives together on a connection is decided together: methods turn messages into jobs of a
-// Burst, and when the session has handed over all it has, the whole burst is one Limiter::Decide.
+// Burst, and when the session has passed on everything, the whole burst is one Limiter::Decide.
 // With a store that answers immediately, the burst is answered before the session looks for output;
 // with one that answers later, the burst waits and the next one collects meanwhile.
 
@@ -161,7 +161,7 @@ class Decider {
   void Flush() {
     for (bool more = Begin(); more;) more = Turn();
   }
-  /// The same in turns, for callers with other work in between: one message may contain 20,000
+  /// Like Flush in turns, for callers with other work in between: one message may contain 20,000
   /// descriptors, which take a reactor many milliseconds. Begin decides everything if it is one
   /// turn's work, else a part of it, and Turn another part. True: there is more, call Turn.
   ///

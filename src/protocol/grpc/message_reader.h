@@ -39,7 +39,7 @@ class MessageReader {
 
   std::string buffer_;
   std::string_view message_;
-  bool handed_out_ = false;  // message_ lies in buffer_
+  bool handed_out_ = false;  // message_ is in buffer_
   std::size_t skip_ = 0;     // bytes of a message that is being skipped
 };
 

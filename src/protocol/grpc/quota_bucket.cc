@@ -70,7 +70,7 @@ std::int64_t QuotaBucket::Target(Nanos /*now*/) const noexcept {
   return std::min(want, rate_ + step);
 }
 
-/// What flows in until the next push, and a full bucket if it is a new one. A bucket that is made
+/// The inflow until the next push, and a full bucket if it is a new one. A bucket that is made
 /// larger keeps its part, so it gains no more than the difference.
 std::int64_t QuotaBucket::CostOf(std::int64_t rate) const noexcept {
   const std::int64_t grown = lives_ ? std::max<std::int64_t>(rate - rate_, 0) : rate;
@@ -130,7 +130,7 @@ std::optional<QuotaBucket::Ask> QuotaBucket::OnAnswer(Nanos now, const QuotaFact
 }
 
 /// The answer came so late that the Envoy will take the assignment for a new one, with a full
-/// bucket, which was not asked for. What was charged counts towards it.
+/// bucket, which was not charged. The charge so far counts towards it.
 QuotaBucket::Ask QuotaBucket::AskForNew(Nanos now) noexcept {
   Settle(now);
   lives_ = false;

@@ -77,7 +77,7 @@ class QuotaBucket {
   std::int64_t prepaid_ = 0;
   Nanos settled_ = 0;
 
-  // What is known.
+  // Known facts.
   bool known_ = false;  // the facts below
   QuotaFacts facts_;
   std::int64_t demand_ = 0;  // a second; 0: unknown

@@ -238,7 +238,7 @@ void QuotaStreams::Abandon(const Part& part, Response& response) {
   part.first->buckets.erase(TextOf(part.second->assigned->entries));
 }
 
-/// An Envoy that does not read would get everything at once later, and take it for new.
+/// An Envoy that does not read would get everything at once later, and take it for new assignments.
 bool QuotaStreams::Stalled(Stream& stream) {
   stream.stalls = stream.peer->sending() ? stream.stalls + 1 : 0;
   if (stream.stalls < 2) return false;

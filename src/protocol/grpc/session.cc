@@ -26,7 +26,7 @@ std::vector<std::unique_ptr<Call>>& SpareCalls() {
 }
 
 /// A field that may carry a key. Of several, the one with the highest rank counts: a gateway sets
-/// x-weir-key beside what its clients send.
+/// x-weir-key in addition to what its clients send.
 struct KeyField {
   int rank = 0;  // 0: it carries none
   std::string_view key;

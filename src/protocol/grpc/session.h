@@ -68,7 +68,7 @@ struct SessionOptions {
   /// beyond that the peer is cut off.
   std::int64_t reset_burst = 20'000;
   std::int64_t reset_rate = 1'000;
-  /// The same for frames that bring no work: PING, SETTINGS, PRIORITY, WINDOW_UPDATE beyond what
+  /// Likewise for frames without work: PING, SETTINGS, PRIORITY, WINDOW_UPDATE beyond what
   /// the answers call for, empty DATA, frames on streams that are over.
   std::int64_t control_burst = 2'000;
   std::int64_t control_rate = 500;

@@ -81,7 +81,7 @@ std::string Sections(const Service& service, const std::string& local) {
   const auto number = [](const std::atomic<std::int64_t>& value) {
     return std::to_string(value.load(std::memory_order_relaxed));
   };
-  // Clients decide by redis_version what they may send; 7.0 is the dialect spoken here.
+  // Clients decide by redis_version what they may send; this door implements the 7.0 dialect.
   std::string text = "# Server\r\nredis_version:7.0.0\r\nserver_name:weir\r\n";
   text += "weir_version:" + service.version + "\r\nredis_mode:standalone\r\n";
   text += "tcp_port:" + local.substr(local.rfind(':') + 1) + "\r\n";

@@ -19,7 +19,7 @@
 
 namespace weir::resp {
 
-/// What is known about a connection, including what the client said itself.
+/// What is known about a connection, including what the client reported itself.
 struct Client {
   std::int64_t id = 0;
   std::string peer;   ///< "address:port"
