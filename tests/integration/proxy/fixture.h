@@ -68,7 +68,7 @@ class ProxyTest : public ::testing::Test {
   ~ProxyTest() override { StopProxy(); }
 
   /// `serve` may run after the test's body has ended, until the fixture is destroyed: it may use
-  /// what it owns, or members of the fixture, but never a reference to a local variable of the body.
+  /// what it owns, or members of the fixture, but no references to local variables of the body.
   void StartUpstream(test::TcpServer::Serve serve) { upstream_.emplace(std::move(serve)); }
 
   /// Answers every request with `response`; the requests' heads are kept.
