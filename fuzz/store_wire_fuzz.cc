@@ -1,4 +1,4 @@
-// What one Weir asks another, and the answers: whatever the bytes are, they are refused or stand
+// What one Weir sends another, and the answers: whatever the bytes are, they are refused or stand
 // for bounded applications, and what is written for those is read as the same.
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The primary of a database dies under load, and a replica is promoted: nodes that know both find
-// the new one by themselves, and not one request too many was admitted.
+// the new one by themselves, and not one request too many is admitted.
 
 #include "fault/stores/failover.h"
 
