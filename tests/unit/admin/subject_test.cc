@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-/// So many policies in two domains, each for one user.
+/// `count` policies in two domains, each for one user.
 std::shared_ptr<const policy::PolicySet> Policies(int count) {
   std::vector<policy::Definition> definitions;
   for (int i = 0; i < count; ++i) {
@@ -38,7 +38,7 @@ Subject Entries(const std::string& name, const std::string& value) {
   return subject;
 }
 
-/// The processor time of so many questions that no policy applies to, in milliseconds.
+/// The CPU time of `times` lookups that no policy applies to, in milliseconds.
 double TimeOfAsking(const policy::PolicySet& set, int times) {
   const auto now = [] {
     timespec time{};
@@ -70,7 +70,7 @@ TEST(Subject, IsToldWhatNoPolicyUses) {
   EXPECT_EQ(UnusedIn(*set, "odd", Entries("user", "9").Descriptor()), "");
 }
 
-// A reactor answers: that must not take as long as there are policies.
+// This runs on a reactor: its time must not grow with the number of policies.
 TEST(Subject, TakesNoLongerToFindAmongThousandsOfPolicies) {
   const auto few = Policies(100);
   const auto many = Policies(20'000);
@@ -92,7 +92,7 @@ TEST(SubjectOfBucket, IsReadFromItsName) {
   ASSERT_TRUE(subject);
   EXPECT_EQ(subject->domain, "odd");
   EXPECT_THAT(subject->entries, ElementsAre(Pair("a:b", "1:2"), Pair("user", "a|b")));
-  // The end of a long name is not in it.
+  // A long name is cut, so its end is unknown.
   EXPECT_FALSE(SubjectOfBucket(policy, "odd/p3|user:a|%long:0123456789abcdef0123456789abcdef"));
   EXPECT_FALSE(SubjectOfBucket(set->default_policy(), "key|somebody"));
 }
