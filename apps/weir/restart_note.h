@@ -6,16 +6,16 @@
 
 namespace weir::app {
 
-/// Tells an operator who reloads a service that its configuration file has changed as well: what
-/// is in there is read at the start alone.
+/// Warns an operator who reloads a service that its configuration file has changed as well: that
+/// file is read only at startup.
 ///
 /// Thread-safe.
 class RestartNote {
  public:
-  /// Remembers what the file says. An empty path: there is none.
+  /// Remembers the settings in the file. An empty path: there is no file.
   explicit RestartNote(std::string file);
 
-  /// Logs the settings that have changed since, if any have.
+  /// Logs the settings that have changed since, if any.
   void Write() const;
 
  private:

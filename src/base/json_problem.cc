@@ -17,7 +17,7 @@ constexpr std::uint32_t kNoUnit = 0x10000;
 
 bool IsDigit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// Reads a text up to its first mistake. Every step returns what is wrong at `at_`, or nothing.
+/// Scans a text up to its first error. Each step returns what is wrong at `at_`, or nothing.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -116,7 +116,7 @@ class Scanner {
     return "the string that begins here has no end";
   }
 
-  /// At a backslash.
+  /// Scans one escape, whose backslash is at `at_`.
   bool Escape() noexcept {
     const char kind = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     if (kind == 'u') return CodePoint();
@@ -136,7 +136,7 @@ class Scanner {
     return read.ec == std::errc() && read.ptr == digits + 4 ? unit : kNoUnit;
   }
 
-  /// Half of a pair needs the other half.
+  /// Scans \uXXXX; a surrogate is valid only as one half of a pair.
   bool CodePoint() noexcept {
     const std::uint32_t unit = Unit(at_);
     if (unit == kNoUnit || (unit >= 0xDC00 && unit < 0xE000)) return false;

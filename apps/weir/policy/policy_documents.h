@@ -1,6 +1,6 @@
 #pragma once
 
-// Policies in JSON files, as the admin API takes them, and how they differ from what is in force.
+// Policies in JSON files, as the admin API accepts them, and how they differ from those in force.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace weir::app {
 
 struct PolicyDocument {
   policy::StoredPolicy policy;
-  std::string json;                        ///< as it stands in the file
+  std::string json;                        ///< as written in the file
   std::vector<std::string> warnings = {};  ///< numbers in it that its algorithm does not use
 };
 
@@ -23,21 +23,21 @@ struct FieldChange {
 };
 
 /// Reads one policy or an array of them (JSON), or a policy file (YAML); "-" is standard input.
-/// `end` is the JSON of the expiresAt that all of them get; empty: what they have. Errors name the
+/// `end` is the JSON of an expiresAt for all of them; empty: they keep theirs. Errors name the
 /// file.
 Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path,
                                                         const std::string& end = {});
 
-/// What the document would change of the policy whose JSON is `now` (empty: there is none). What a
-/// service gives to policies (id, version) does not count.
+/// What the document would change of the policy whose JSON is `now` (empty: there is none). Fields
+/// that a service adds to policies (id, version) do not count.
 Result<std::vector<FieldChange>> ChangesTo(const std::string& now, const PolicyDocument& document);
 
-/// The same for a policy of the service's files, whose JSON has other fields.
+/// Likewise for a policy of the service's files, whose JSON has other fields.
 Result<std::vector<FieldChange>> ChangesToFile(const std::string& now,
                                                const PolicyDocument& document);
 
 /// A policy's JSON with a field per line, without the numbers that its algorithm does not use, safe
-/// for terminals; empty for no JSON.
+/// for terminals; empty if it is not JSON.
 std::string PrettyPolicy(const std::string& json);
 
 }  // namespace weir::app
