@@ -1,4 +1,4 @@
--- Limits of users, and what is forgotten with time.
+-- Limits of users, and deleting old rows.
 
 -- name: count_outbox
 SELECT (SELECT count(*) FROM notify_outbox) + (SELECT count(*) FROM notify_delayed)
@@ -18,7 +18,7 @@ WHERE state IN (2, 4) AND accepted_at <= ?1 LIMIT 20000)
 INSERT OR REPLACE INTO rate_limit_store(user_id, rate_limit, time_window, current_count, last_refresh_time)
 VALUES (?1, ?2, ?3, 0, ?4)
 
--- As put_limit, but a row that is there keeps its window and its count.
+-- Like put_limit, but an existing row keeps the start of its window and its count.
 -- name: adjust_limit
 INSERT INTO rate_limit_store(user_id, rate_limit, time_window, current_count, last_refresh_time)
 VALUES (?1, ?2, ?3, 0, ?4) ON CONFLICT(user_id) DO UPDATE

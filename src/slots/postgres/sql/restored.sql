@@ -1,11 +1,14 @@
--- weir_slots_restored: the database was restored from a backup, or to a point in time. Whatever was due between
--- then and now may have been executed, and nothing here knows of it. The next delivery of such an event must be marked
--- as a redelivery, which is what an attempt above the first one is. Cancelled events are marked as well: they
--- may have been restored and executed meanwhile. Claimed ones need no mark; their next claim is not the first.
+-- weir_slots_restored: to be called after the database was restored from a backup, or to a point in
+-- time. Events that were due between then and now may have been executed without a record here.
+-- Their next delivery must be marked as a redelivery, so their attempts are raised: every attempt
+-- after the first one is a redelivery. Cancelled events are marked as well: they may have been
+-- given a slot again and executed meanwhile. Claimed ones need no mark; their next claim is not the
+-- first.
 --
--- An event that was assigned and executed after the backup is not there at all, and its feed may bring it again: whatever is
--- assigned for a time up to p_until is marked when it is inserted. That is a trigger, which only this function
--- makes, so that databases that were never restored do not pay for it.
+-- An event that was assigned and executed after the backup is missing here, and its feed may send
+-- it again: every event with a requested time up to r_until is marked when it is inserted. A
+-- trigger does that, and only this function creates it, so that databases that were never restored
+-- do not pay for it.
 
 CREATE FUNCTION weir_slot_mark_assigned() RETURNS trigger LANGUAGE plpgsql AS $f$
 BEGIN

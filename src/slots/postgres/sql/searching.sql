@@ -1,13 +1,16 @@
--- weir_slot_place: the search. p_requested is sorted; the answer has a window, or NULL when
--- exhausted, for each. First pass: everybody's first window, at its proportional capacity. Second
--- pass: those who did not fit, over the following open windows. One walk serves all, since they are
--- sorted: a window that has no room for one has none for those behind. Candidates (c_*) are open
--- windows in order; c_used is -1 for one that is held by somebody else or closed to this tenant.
--- p_last is the last window that may be used; -1 stands for "none up to there". If windows with room were passed over because
--- others hold them, weir.slots_held is 'yes' until the transaction ends: whoever was not placed may be soon.
+-- weir_slot_place: the search. p_requested is sorted; the result has a window for each, or NULL
+-- when the search is exhausted. First pass: each event's first window, at its proportional
+-- capacity. Second pass: the events that did not fit, over the following open windows. One walk
+-- serves all, since they are sorted: a window that has no room for one event has none for later
+-- ones. Candidates (c_*) are open windows in order; c_used is -1 for a window that another
+-- transaction holds or that is closed to this tenant. p_last is the last window that may be used;
+-- -1 in the result means "none up to there". If windows with room were skipped because other
+-- transactions hold them, weir.slots_held is 'yes' until the transaction ends: a later call may
+-- place the events that were not placed.
 --
--- weir_slot_place_open: the same through the open times of a calendar, one after the other: p_from and
--- p_until are sorted, NULL without a calendar: then until the end of the year 9999.
+-- weir_slot_place_open: the same search through the open times of a calendar, one after the other.
+-- p_from and p_until are sorted, and NULL without a calendar: the search then goes up to the end of
+-- the year 9999.
 
 CREATE OR REPLACE FUNCTION weir_slot_place(p_id int, p_size bigint, p_max bigint, p_headroom bigint,
                                            p_fair bigint, p_class text, p_weight bigint, p_total bigint,
@@ -113,11 +116,11 @@ BEGIN
         OR (first_open IS NOT NULL AND (from_w - first_open) / p_size > p_headroom);
       want := least(512, (left_n - q + p_max) / p_max + 1);
       IF NOT weir_slot_has_row(p_id, p_size, from_w) THEN
-        -- Some in advance: creating is what callers wait for each other with.
+        -- Some in advance: callers wait for each other only when they create rows.
         PERFORM weir_slot_create(p_id, p_size, ARRAY(
           SELECT generate_series(from_w, from_w + greatest(want, 64) * p_size, p_size)));
       END IF;
-      -- Beyond an open window whose successor has no row the index says nothing.
+      -- The index says nothing about windows after an open one whose successor has no row.
       l_w := '{}'; l_want := '{}'; k := 0;
       FOR rec IN
         SELECT c.window_start AS w
@@ -146,7 +149,7 @@ BEGIN
             WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = ANY (l_want)
               AND c.status = 'OPEN'
             ORDER BY c.window_start LIMIT want FOR UPDATE SKIP LOCKED) x;
-      -- With as many as we want, those behind the last one have not been looked at.
+      -- If the limit was reached, the windows after the last one have not been looked at.
       IF cardinality(k_w) = want THEN next_w := k_w[want] + p_size; END IF;
       IF p_class IS NOT NULL THEN
         k_class := ARRAY(SELECT weir_slot_used_by(p_id, p_size, p_class, u.w)
