@@ -9,6 +9,9 @@
 
 namespace weir::slots {
 
+/// Who asks for now asks for a moment that has passed when the request is here; and clocks differ.
+inline constexpr Millis kOnTheWay = 10'000;
+
 /// When the events of one config may be placed: its calendar and what it says about the past.
 ///
 /// Not thread-safe.
@@ -19,9 +22,8 @@ class Timing {
   /// The earliest moment for an event that asks for `requested`. Later requests get no earlier
   /// moments. Nothing: it lies in the past, which the config refuses.
   std::optional<Millis> Earliest(Millis requested) {
-    if (requested < now_ && config_.past == Past::kRefuse) return std::nullopt;
-    if (requested < now_ && config_.past == Past::kNow) requested = now_;
-    return Opening(requested);
+    if (requested < now_ - kOnTheWay && config_.past == Past::kRefuse) return std::nullopt;
+    return Again(requested);
   }
   /// As Earliest, but the past is not refused: for events that have been accepted before.
   Millis Again(Millis requested) {
