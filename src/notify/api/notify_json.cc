@@ -105,8 +105,11 @@ void AppendSettings(JsonWriter& json, const notify::UserLimit& limit) {
 
 /// Parses the limit in a body; without a user in the path, the body must name one.
 Result<notify::UserLimit> LimitIn(std::string_view body, std::optional<std::string> user_id) {
+  constexpr std::array<std::string_view, 6> kKnown = {"userId",     "user_id",    "rateLimit",
+                                                      "rate_limit", "timeWindow", "time_window"};
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
+  if (Status s = fields->CheckSpelling(kKnown); !s.ok()) return s.error();
   std::optional<dom::element> user;
   if (!user_id) user = fields->Require("userId", "user_id");
   const std::optional<dom::element> limit = fields->Require("rateLimit", "rate_limit");

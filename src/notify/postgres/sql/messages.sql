@@ -10,8 +10,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
 u(id, usr, channel, recipient, at) WHERE $6 IN (0, pg_backend_pid()) ORDER BY 1
 ON CONFLICT (event_id) DO NOTHING
 
--- $1: messages accepted up to this time are deleted. No sender has reported on those that are still
--- queued by then; dead letters are kept.
+-- $1 the oldest time that is kept, $2 the most. What is still queued then was not reported by any sender; dead letters are kept.
 -- name: sweep_messages
 DELETE FROM notify_message WHERE ctid IN (SELECT ctid FROM notify_message
-WHERE state IN (0, 1, 2, 4) AND accepted_at <= $1 LIMIT 20000 FOR UPDATE SKIP LOCKED)
+WHERE state IN (0, 1, 2, 4) AND accepted_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)

@@ -8,11 +8,11 @@ DELETE FROM rate_limit_store WHERE user_id = ?1
 
 -- name: sweep_keys
 DELETE FROM notify_key WHERE (user_id, key) IN (SELECT user_id, key FROM notify_key
-WHERE created_at <= ?1 LIMIT 20000)
+WHERE created_at <= ?1 LIMIT ?2)
 
 -- name: sweep_messages
 DELETE FROM notify_message WHERE event_id IN (SELECT event_id FROM notify_message
-WHERE state IN (2, 4) AND accepted_at <= ?1 LIMIT 20000)
+WHERE state IN (2, 4) AND accepted_at <= ?1 LIMIT ?2)
 
 -- name: put_limit
 INSERT OR REPLACE INTO rate_limit_store(user_id, rate_limit, time_window, current_count, last_refresh_time)

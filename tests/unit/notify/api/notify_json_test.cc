@@ -34,6 +34,13 @@ TEST(NotifyJson, ReadsALimitUnderEitherNames) {
   EXPECT_NE(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"10"})"), "");
 }
 
+TEST(NotifyJson, AFieldThatIsThereTwiceIsRefused) {
+  EXPECT_EQ(SendProblem(R"({"userId":"42","message":"hi","userId":"43"})"),
+            "field userId is there twice");
+  EXPECT_EQ(LimitProblem(R"({"userId":"42","rateLimit":5,"rateLimit":500,"timeWindow":10})"),
+            "field rateLimit is there twice");
+}
+
 TEST(NotifyJson, TheCountIsKeptOnlyIfTheBodySaysSo) {
   EXPECT_FALSE(*ParseKeepCount(R"({"userId":"42","rateLimit":5,"timeWindow":10})"));
   EXPECT_FALSE(*ParseKeepCount(R"({"keepCount":false})"));

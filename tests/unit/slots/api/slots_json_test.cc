@@ -40,6 +40,23 @@ TEST(SlotsJson, NamesTheFieldAtFault) {
       HasSubstr("tenant"));
 }
 
+// One reader takes the first of two, another the last: whoever checks a payment before may see
+// another one than we do.
+TEST(SlotsJson, AFieldThatIsThereTwiceIsRefused) {
+  EXPECT_EQ(
+      MessageOf(
+          R"({"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z","payload":"1 EUR","payload":"9 EUR"})"),
+      "field payload is there twice");
+  EXPECT_EQ(
+      MessageOf(
+          R"({"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z","other":1,"other":2})"),
+      "ok");
+  const Result<Config> config = ParseConfig(
+      R"({"configName":"pay","windowSize":"PT4S","maxPerWindow":100,"maxPerWindow":1000})");
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.error().message, "field maxPerWindow is there twice");
+}
+
 TEST(SlotsJson, AnEventThatIsWrongDoesNotSpoilItsBatch) {
   auto batch = *ParseBatch(
       R"({"events":[{"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z"},7,{"eventId":"f"}]})");
