@@ -120,8 +120,9 @@ class Gate {
   Engine tokens_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;
-  std::unordered_set<std::string> shown_;  // digests of good keys with their addresses
-  std::atomic<std::uint64_t> cleared_{0};  // times that shown_ was
+  std::unordered_set<std::string> shown_;         // digests of good keys with their addresses
+  std::unordered_set<std::string> shown_before_;  // those that shown_ had when it was full
+  std::atomic<std::uint64_t> cleared_{0};         // times that shown_ was
   std::atomic<std::uint64_t> wrong_{0};
 };
 
