@@ -198,6 +198,7 @@ class Session final : public net::Connection,
   std::shared_ptr<LaterCheck> message_check_;
   bool asking_ = false;         // tunnel: whether a message may pass
   bool pumping_ = false;        // tunnel: that question is being asked just now
+  bool pump_later_ = false;     // tunnel: when the others have had their turn
   bool client_done_ = false;    // tunnel: the client sends no more
   bool upstream_done_ = false;  // tunnel: the upstream sends no more
   std::size_t lingered_ = 0;
