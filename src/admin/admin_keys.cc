@@ -167,7 +167,7 @@ Error ForCaller(const Error& error) {
 
 void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
               const http::Request& request, http::Reply reply) {
-  const auto asked = ReadPage(request.query);
+  const auto asked = ReadPage(request.query, {"limit", "cursor", "prefix"});
   if (!asked.ok()) return reply(http::ErrorResponse(asked.error()));
   const auto page = std::make_shared<KeyPage>();
   page->reply = std::move(reply);
