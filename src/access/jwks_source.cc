@@ -50,7 +50,7 @@ Result<std::string> Fetch(const std::string& url, const std::string& ca) {
 
 Result<std::string> ReadKeys(const std::string& path) {
   Result<std::string> text = ReadFile(path, kMaxBytes);
-  if (!text.ok()) return Error{Code::kUnavailable, path + ": " + text.error().message};
+  if (!text.ok()) return Error{text.error().code, path + ": " + text.error().message};
   return text;
 }
 
