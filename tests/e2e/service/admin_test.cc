@@ -234,6 +234,11 @@ TEST_F(Admin, KeysAreFoundByTheirBeginning) {
   EXPECT_THAT(last.body, AllOf(second, Not(first)));
   EXPECT_EQ(last.Header("X-Next-Cursor"), "");
   EXPECT_EQ(client.Get("/admin/metrics?prefix=key%7Cac").body, "[]");
+  // The record of a reservation is beside the bucket, and is no key.
+  ASSERT_EQ(client.Post("/v1/reserve", R"({"key":"kept","cost":3})").status, 200);
+  const std::string reserved = client.Get("/admin/metrics?prefix=key%7Ckept%7C").body;
+  EXPECT_THAT(reserved, HasSubstr(R"("bucket":"key|kept|%reserved:)"));
+  EXPECT_THAT(reserved, Not(HasSubstr(R"("key":)")));
 }
 
 TEST_F(Admin, AnotherSitesPageIsRefused) {
