@@ -252,6 +252,9 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
     fail("tls.client_ca: requires tls.cert and tls.key");
   }
+  if (config.xds.tls_cert.empty() != config.xds.tls_key.empty()) {
+    fail("xds.tls_cert and xds.tls_key must be given together");
+  }
   if (config.proxy.upstream_tls_cert.empty() != config.proxy.upstream_tls_key.empty()) {
     fail("proxy.upstream_tls_cert and proxy.upstream_tls_key must be given together");
   }

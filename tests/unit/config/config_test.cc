@@ -66,6 +66,11 @@ TEST(Config, RefusesProxiesThatListenNowhereOrLeadNowhere) {
   }
 }
 
+TEST(Config, CertificatesOfAControlPlaneComeWithTheirKeys) {
+  EXPECT_THAT(Read("xds: { tls_cert: c.pem }\n").Said(),
+              HasSubstr("etc/weir.yaml:1:18: xds.tls_cert and xds.tls_key must be given together"));
+}
+
 TEST(Config, KeysOfAnIssuerDoNotComeInPlaintext) {
   EXPECT_THAT(
       Read("oidc: { issuer: i, audience: a, jwks: \"http://i/keys\", roles: [\"read:r\"] }\n")
