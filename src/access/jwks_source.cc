@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/blocking.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/url.h"
 #include "telemetry/log.h"
@@ -60,7 +61,7 @@ Result<std::string> Fetch(const std::string& url, const std::string& ca,
 
 Result<std::string> ReadKeys(const std::string& path) {
   Result<std::string> text = ReadFile(path, kMaxBytes);
-  if (!text.ok()) return Error{Code::kUnavailable, path + ": " + text.error().message};
+  if (!text.ok()) return Error{text.error().code, path + ": " + text.error().message};
   return text;
 }
 
@@ -73,6 +74,11 @@ void Complain(const Error& error) {
 
 Result<std::unique_ptr<JwksSource>> JwksSource::Open(std::string where, std::string ca,
                                                      Tokens& tokens) {
+  if (!ca.empty()) {
+    // Otherwise it would be taken for an issuer that is down.
+    const Result<std::ifstream> opened = OpenFile(ca);
+    if (!opened.ok()) return Invalid("oidc.jwks_ca: " + ca + ": " + opened.error().message);
+  }
   std::unique_ptr<JwksSource> source(new JwksSource(std::move(where), std::move(ca), tokens));
   const Status read = source->Read();
   if (!read.ok() && !IsUrl(source->where_)) return read.error();

@@ -104,13 +104,17 @@ std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set,
 }
 
 http::Response List(const AdminParts& parts, const http::Request& request) {
-  const auto page = ReadPage(request.query);
+  const auto page = ReadPage(request.query, {"limit", "cursor", "source"});
   if (!page.ok()) return http::ErrorResponse(page.error());
   auto place = ReadPlace(page->cursor);
   if (!place) {
     return http::ErrorResponse(400, "cursor: must be the X-Next-Cursor of an earlier response");
   }
   const std::string source = http::QueryValue(request.query, "source").value_or("");
+  if (!source.empty() && source != "admin" && source != "file" && source != "files" &&
+      source != "default") {
+    return http::ErrorResponse(400, "source: must be admin, file or default");
+  }
   http::Response response;
   JsonWriter list(response.body);
   list.BeginArray();
@@ -197,7 +201,11 @@ void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
 }
 
 /// Reads a policy that is to be in force from now on.
-Result<http::PolicyBody> ReadNew(const http::Request& request) {
+Result<http::PolicyBody> ReadNew(const http::Request& request,
+                                 std::initializer_list<std::string_view> parameters) {
+  if (weir::Status known = http::CheckQuery(request.query, parameters); !known.ok()) {
+    return known.error();
+  }
   Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
   if (!body.ok()) return body;
   if (weir::Status ends = CheckEnd(body->policy.expires_at); !ends.ok()) return ends.error();
@@ -205,7 +213,7 @@ Result<http::PolicyBody> ReadNew(const http::Request& request) {
 }
 
 void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  auto body = ReadNew(request);
+  auto body = ReadNew(request, {"version"});
   if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   policy::StoredPolicy& policy = body->policy;
   if (!policy.key.empty() && policy.key != request.params[0]) {
@@ -221,6 +229,8 @@ void Replace(const AdminParts& parts, const http::Request& request, http::Reply 
 }
 
 void Delete(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  const weir::Status known = http::CheckQuery(request.query, {"version"});
+  if (!known.ok()) return reply(http::ErrorResponse(known.error()));
   const auto version = ExpectedVersion(request);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
   parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)),
@@ -243,7 +253,7 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
         reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
-    auto body = ReadNew(request);
+    auto body = ReadNew(request, {});
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
     if (body->policy.key.empty()) return reply(http::ErrorResponse(400, "key: is missing"));
     SettleDomain(*parts.catalog.live().Current(), *body);

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -258,6 +260,8 @@ struct Config {
     std::string service_key;  ///< secret
     std::string service_ca;
   } embedded;
+  /// Where the file gives a setting or a section of them; line 0: something overrides it.
+  std::map<std::string, policy::yaml::Mark, std::less<>> marks = {};
 
   Config();
 };
@@ -303,5 +307,8 @@ Config Load(const std::string& path, std::span<const Override> overrides,
 /// The same from text, for tests and fuzzing; `file` is used in messages.
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
              std::vector<policy::yaml::Problem>& problems);
+
+/// What is wrong with the setting that `message` begins with, at its place in the file: "store: …".
+policy::yaml::Problem ProblemIn(const Config& config, const std::string& file, std::string message);
 
 }  // namespace weir::config

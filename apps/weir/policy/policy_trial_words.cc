@@ -96,12 +96,25 @@ bool IsOfFile(const std::string& json) {
   return TextOf(policy, "type") == "OVERRIDE" || TextOf(policy, "source") == "file";
 }
 
+bool IsDefault(const std::string& json) {
+  dom::parser parser;
+  dom::element policy;
+  return parser.parse(json).get(policy) == simdjson::SUCCESS &&
+         TextOf(policy, "source") == "default";
+}
+
 int Run(const Words& words, bool shadow) {
   if (words.domain.empty()) {
     const Result<ServiceReply> stored =
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(words.name));
     if (!stored.ok()) return Fail(stored.error());
     if (!stored->ok() && stored->status != kNotFound) return FailRefused(*stored);
+    if (stored->ok() && IsDefault(stored->body)) {
+      return Fail({Code::kFailedPrecondition,
+                   "'" + words.name +
+                       "' is the default policy, which is always enforced; it is set "
+                       "by default_policy in the configuration"});
+    }
     if (stored->ok() && !IsOfFile(stored->body)) return ChangeStored(words, stored->body, shadow);
   }
   std::vector<FilePolicy> found;

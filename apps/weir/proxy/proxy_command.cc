@@ -8,6 +8,7 @@
 #include <map>
 
 #include "command.h"
+#include "library/store_routes.h"
 #include "proxy/proxy_service.h"
 #include "restart_note.h"
 #include "telemetry/log.h"
@@ -89,6 +90,9 @@ bool LoadConfig(Flags& flags) {
   }
   std::vector<policy::yaml::Problem> problems;
   flags.config = config::Load(flags.config_file, overrides, problems);
+  for (std::string& wrong : library::WrongUrls(flags.config)) {
+    problems.push_back(config::ProblemIn(flags.config, flags.config_file, std::move(wrong)));
+  }
   if (problems.empty() && flags.config.proxy.upstreams.empty()) {
     problems.push_back(
         {"--upstream", {}, "required: the server to forward requests to, http[s]://host:port"});

@@ -12,6 +12,7 @@
 #include "remote/remote.h"
 #include "remote/subject_words.h"
 #include "remote/waits.h"
+#include "weir/quota.h"
 
 // weir reserve: charges an estimate. weir settle: reports the actual cost.
 
@@ -105,7 +106,9 @@ int RunSettle(const SettleWords& words) {
 void ConfigureReserve(Syntax word) {
   auto words = std::make_shared<ReserveWords>();
   words->subject.AddTo(word, "A bare key, such as user-123");
-  word.AddOption("--cost", words->cost, "Estimated cost").ShowDefault();
+  word.AddOption("--cost", words->cost, "Estimated cost")
+      .Between(std::int64_t{1}, kMaxLimit)
+      .ShowDefault();
   word.AddOption("--expires", words->expires, "How long the reservation lasts").ShowDefault();
   words->remote.AddTo(word);
   word.Footer(
@@ -118,7 +121,9 @@ void ConfigureSettle(Syntax word) {
   auto words = std::make_shared<SettleWords>();
   word.AddOption("reservation", words->reservation, "The reservation, as printed by reserve")
       .Required();
-  word.AddOption("--cost", words->cost, "The actual cost; 0 returns everything").Required();
+  word.AddOption("--cost", words->cost, "The actual cost; 0 returns everything")
+      .Between(std::int64_t{0}, kMaxLimit)
+      .Required();
   words->remote.AddTo(word);
   word.Footer("Exits with 0 if settled and 1 if there was nothing to settle.");
   word.OnRun([words] { return RunSettle(*words); });

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "config/config.h"
+#include "library/store_routes.h"
 #include "restart_note.h"
 #include "serve/service.h"
 #include "telemetry/log.h"
@@ -59,6 +60,9 @@ std::optional<config::Config> LoadConfig(const Flags& flags) {
   }
   std::vector<policy::yaml::Problem> problems;
   config::Config config = config::Load(flags.file, overrides, problems);
+  for (std::string& wrong : library::WrongUrls(config)) {
+    problems.push_back(config::ProblemIn(config, flags.file, std::move(wrong)));
+  }
   for (const policy::yaml::Problem& problem : problems) {
     std::cerr << "weir: " << problem.ToString() << '\n';
   }

@@ -92,7 +92,9 @@ Status Service::OpenData() {
   std::error_code error;
   std::filesystem::create_directories(config_.data, error);
   if (error) {
-    return Error{Code::kUnavailable,
+    // A file in the way, or in the path: no retry helps.
+    const bool file = error == std::errc::not_a_directory || error == std::errc::file_exists;
+    return Error{file ? Code::kInvalidArgument : Code::kUnavailable,
                  "data: cannot create " + config_.data + ": " + error.message()};
   }
   auto lock = FolderLock::Take(config_.data);

@@ -208,5 +208,71 @@ TEST_F(Messages, ADispatcherWaitsForItsConfigAndSaysSoOnce) {
   EXPECT_EQ(dispatcher.Wait(), 0);
 }
 
+// A retry cannot help, so it must look neither like a service that is down nor like one that
+// forbids.
+TEST_F(Messages, AValueThatCannotBeRightIsAUsageError) {
+  const auto usage = [this](std::vector<std::string> words, const std::string& said) {
+    const RunResult wrong = Weir(words);
+    EXPECT_EQ(wrong.exit_code, kUsage) << wrong.error_output;
+    EXPECT_THAT(wrong.error_output, StartsWith("weir: " + said));
+  };
+  usage({"check", "a", "--timeout", "nan"}, "--timeout: expected a number from 0.01 to 86400");
+  usage({"bench", "http", "--rate", "nan"}, "--rate: expected a number from 0 to 100000000");
+  const std::string range = "--cost: expected a number from 0 to 1099511627776, got '";
+  usage({"check", "a", "--cost", "-1"}, range + "-1'");
+  usage({"explain", "a", "--cost", "99999999999999999999"}, range + "99999999999999999999'");
+  usage({"reserve", "a", "--cost", "0"}, "--cost: expected a number from 1 to 1099511627776");
+  usage({"check", "a", "--cost", "1", "--cost", "2"}, "--cost: may be given only once: ");
+  usage({"policy", "diff", "a", "1", "2", "3"}, "versions: takes at most 2 values: ");
+  usage({"serve", "--unmatched"}, "--unmatched: requires a value: ");  // the help does not show it
+  // What only the service knows.
+  usage({"reserve", "a", "--expires", "2d"}, "400: expiresAfterMs: must be an integer from 1 to ");
+}
+
+TEST_F(Messages, AFileOfTheCommandLineThatCannotBeUsedIsNamed) {
+  const std::string folder = dir_.path().string();
+  const std::string empty = File("", "empty.pem");
+  const std::string https = "https://127.0.0.1:" + std::to_string(port_);
+  const RunResult is_folder = Weir({"check", "a", "--url", https, "--ca", folder});
+  EXPECT_EQ(is_folder.exit_code, kUsage);
+  EXPECT_EQ(is_folder.error_output, "weir: --ca " + folder + ": is a directory; expected a file\n");
+  const RunResult no_certificate = Weir({"check", "a", "--url", https, "--ca", empty});
+  EXPECT_EQ(no_certificate.exit_code, kUsage);
+  EXPECT_EQ(no_certificate.error_output, "weir: --ca " + empty + ": contains no PEM certificate\n");
+  const std::string caps = File("userId,rateLimit,timeWindow\nu,x,1\n", "caps.csv");
+  EXPECT_EQ(Weir({"notify", "import", caps}).error_output,
+            "weir: " + caps + ": line 2: rateLimit must be a whole number\n");
+  const RunResult beat = Weir({"healthcheck", "--file", folder});
+  EXPECT_EQ(beat.exit_code, kNo);
+  EXPECT_THAT(beat.error_output, HasSubstr(folder + ": not a file"));
+}
+
+TEST_F(Messages, ASenderSaysWhatIsWrongBeforeItWaitsForKafka) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
+      {{"--broker", "foo"}, "--broker foo: "},
+      {{"--store", "mysql://db/x"}, "--store must be postgres://"},
+      {{"--store", "postgres://db/x?no_such_option=1"}, "--store: postgres:// URL"},
+      {{"--metrics", "99999"}, "--metrics 99999: must be an IP address and port"},
+      {{"--provider", "foo"}, "--provider: provider of all channels: must be console:"}};
+  for (const auto& [words, said] : all) {
+    // Nobody listens there, and Kafka's library would try for a long time.
+    std::vector<std::string> line = {"sender", "--data", (dir_ / "sender").string()};
+    if (words.front() != "--broker") line.insert(line.end(), {"--broker", "kafka://127.0.0.1:1"});
+    line.insert(line.end(), words.begin(), words.end());
+    const RunResult wrong = Weir(line);
+    EXPECT_EQ(wrong.exit_code, kUsage) << said;
+    EXPECT_THAT(wrong.error_output, StartsWith("weir: " + said));
+  }
+}
+
+TEST_F(Messages, TheDefaultPolicyIsChangedInTheConfiguration) {
+  for (const char* word : {"shadow", "enforce", "delete"}) {
+    const RunResult refused = Weir({"policy", word, "default"});
+    EXPECT_EQ(refused.exit_code, kRefused) << word << refused.error_output;
+    EXPECT_THAT(refused.error_output,
+                AllOf(HasSubstr("'default' is the default policy"), HasSubstr("default_policy")));
+  }
+}
+
 }  // namespace
 }  // namespace weir::test

@@ -70,7 +70,7 @@ TEST_F(SlotsWords, WhatIsWrongWithAConfigIsNamed) {
   }
   // The service's bound, with its message.
   const RunResult zero = Config({"set", "bank", "--window", "4s", "--max", "0"});
-  EXPECT_EQ(zero.exit_code, kRefused);
+  EXPECT_EQ(zero.exit_code, kUsage);
   EXPECT_THAT(zero.error_output, HasSubstr("maxPerWindow"));
   EXPECT_EQ(Config({"set", "bank", "--window", "4s", "--max", "1"}, "wrong").exit_code, kRefused);
   EXPECT_EQ(Config({"list", "--url", "http://127.0.0.1:1"}).exit_code, kUnreachable);

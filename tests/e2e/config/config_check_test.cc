@@ -58,6 +58,45 @@ TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   EXPECT_THAT(empty.out, Not(HasSubstr("ok")));
 }
 
+TEST(ConfigCheck, WhatSeveralPoliciesHaveWrongBeginsWithItsPlace) {
+  const test::TempDir folder;
+  const std::string twice =
+      folder
+          .Write("p.yaml", std::string(kGood) +
+                               "  - {name: a, match: {user: bob}, quota: {fixed_window: "
+                               "{limit: 3, window: 1s}}}\n")
+          .string();
+  EXPECT_EQ(Check(twice).err,
+            twice + ":4:5: policy name 'a' is already used by " + twice + ":3:5\n");
+}
+
+// `weir serve` would not start with any of them.
+TEST(ConfigCheck, UrlsAreReadWithTheirOptions) {
+  const test::TempDir folder;
+  const auto wrong = [&folder](const std::string& text, const std::string& said) {
+    const std::string config = folder.Write("weir.yaml", text + "\n").string();
+    const Outcome check = Check(config);
+    EXPECT_EQ(check.code, 1) << text;
+    EXPECT_THAT(check.err, HasSubstr(config + ":1:" + said));
+  };
+  wrong("store: \"redis://h?gahter=1ms\"", "8: store: redis URL: unknown option 'gahter'");
+  wrong("store: \"redis://\"", "8: store: redis URL: the host is missing");
+  wrong("stores: { a: \"mysql://h\" }", "9: stores: a: mysql:// URL: the database is missing");
+  wrong("policy_store: \"postgres://h/d?no_such=1\"", "15: policy_store: postgres:// URL");
+  wrong("notify: { cache: \"redis://h?tls=on\" }", "18: notify.cache: redis URL");
+  wrong("notify: { providers: \"smtp://h\" }", "22: notify.providers: provider of all channels");
+}
+
+TEST(ConfigCheck, AnEnvoyConfigurationOfZeroBytesIsAnError) {
+  const test::TempDir folder;
+  const std::string empty = folder.Write("envoy.yaml", "").string();
+  test::WeirProcess check({"config", "check", "--envoy", empty}, {});
+  EXPECT_EQ(check.process().Wait().value_or(-1), 1);
+  EXPECT_EQ(check.process().error_output(), empty + ": is empty\n");
+  test::WeirProcess import({"config", "import", empty}, {});
+  EXPECT_EQ(import.process().Wait().value_or(-1), 2);
+}
+
 TEST(ConfigCheck, ErrorsOfTheConfigurationDoNotHideThoseOfItsPolicies) {
   const test::TempDir folder;
   const std::string config =
