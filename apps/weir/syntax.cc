@@ -18,7 +18,8 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Start with `weir serve`, then: curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
+    R"(Start with `weir serve`, then: curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
+For completion in your shell: `weir completion --help`)";
 
 /// The commands in the order of the help: what a newcomer needs first comes first.
 struct Group {
@@ -33,8 +34,7 @@ const std::vector<Group>& Groups() {
        {"check", "explain", "policy", "top", "keys", "status", "reset", "audit", "reserve",
         "settle", "slots", "notify"}},
       {"Try before you enforce", {"config", "replay", "simulate", "bench"}},
-      {"Other", {"completion"}},
-      {"", {"version"}},  // not listed, since --version is
+      {"", {"completion", "version"}},  // not listed: the footer and --version say enough
   };
   return groups;
 }
