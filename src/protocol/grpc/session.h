@@ -150,7 +150,6 @@ class Session {
   bool Take(std::string_view bytes);
   bool Feed(std::string_view bytes);
   void Judge(const FrameHead& frame);
-  void OnControlFrame();
   void OnReset();
   void OnPingAnswered();
   void OnUnsent(std::size_t bytes);

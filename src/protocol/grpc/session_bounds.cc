@@ -21,6 +21,15 @@ constexpr std::size_t kWorkAtOnce = 128 << 10;
 /// This many bytes of heads are passed on before the work that they caused is checked.
 constexpr std::size_t kHeadsAtOnce = 512;
 
+/// Frames for which nghttp2 looks at every open stream: 130 µs with 16,000 of them. A stream counts
+/// as so many bytes of work, and so many streams as another frame without work.
+constexpr std::size_t kWorkPerStream = 2;
+constexpr std::size_t kStreamsPerFrame = 64;
+
+bool ConcernsAllStreams(std::uint8_t type) noexcept {
+  return type == NGHTTP2_SETTINGS || type == NGHTTP2_GOAWAY;
+}
+
 }  // namespace
 
 void Session::Terminate(std::uint32_t code) {
@@ -37,7 +46,8 @@ bool Session::Take(std::string_view bytes) {
   std::size_t begin = 0;
   while (const auto frame = scanner_.Next(bytes, at, begin)) {
     const bool begins = frame->type == NGHTTP2_HEADERS && frame->stream > history_.last();
-    const bool work = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA;
+    const bool work = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA ||
+                      ConcernsAllStreams(frame->type);
     if (work && (!begins || begin - fed > kHeadsAtOnce)) {
       if (!Feed(bytes.substr(fed, begin - fed))) return false;
       fed = begin;
@@ -84,10 +94,10 @@ void Session::Judge(const FrameHead& frame) {
     default:
       break;
   }
-  OnControlFrame();
-}
-
-void Session::OnControlFrame() {
+  if (ConcernsAllStreams(frame.type)) {
+    worked_ += open_.size() * kWorkPerStream;
+    control_.Forgo(open_.size() / kStreamsPerFrame);
+  }
   if (!control_.Spend(clock_)) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
