@@ -12,7 +12,7 @@ namespace {
 using Verdict = Admission::Verdict;
 
 constexpr std::size_t kAddresses = 65'536;
-constexpr std::size_t kRemembered = 16'384;
+constexpr std::size_t kRemembered = 8'192;  // and as many before
 constexpr std::string_view kRespDoor = "resp";
 constexpr auto kCheckRole = static_cast<Roles>(Role::kCheck);
 
@@ -132,7 +132,7 @@ Admission Gate::Judge(const Caller& caller, Operation operation) {
 
 bool Gate::HasShown(const std::string& shown) const {
   const std::lock_guard lock(mutex_);
-  return shown_.contains(shown);
+  return shown_.contains(shown) || shown_before_.contains(shown);
 }
 
 void Gate::Remember(std::string shown) {
@@ -147,8 +147,9 @@ void Gate::Remember(std::string shown) {
   if (last.gate == this && last.cleared == cleared && last.shown == shown) return;
   last = {this, cleared, shown};
   const std::lock_guard lock(mutex_);
-  if (shown_.size() >= kRemembered) {  // only holders of valid keys can fill it
-    shown_.clear();
+  if (shown_.size() >= kRemembered) {
+    // Tokens fill it, which are new every few minutes. Keys that are in use are put in again.
+    shown_before_ = std::exchange(shown_, {});
     cleared_.fetch_add(1, std::memory_order_relaxed);
   }
   shown_.insert(std::move(shown));

@@ -121,7 +121,8 @@ class Gate {
   Engine log_lines_;
   mutable std::mutex mutex_;
   std::unordered_set<std::string> shown_;  // digests of valid keys, with their callers' addresses
-  std::atomic<std::uint64_t> cleared_{0};  // how often shown_ was cleared
+  std::unordered_set<std::string> shown_before_;  // those that shown_ had when it was full
+  std::atomic<std::uint64_t> cleared_{0};         // how often shown_ was cleared
   std::atomic<std::uint64_t> wrong_{0};
 };
 

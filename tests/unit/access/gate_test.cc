@@ -157,6 +157,27 @@ TEST_F(GateTest, AKeyThatLooksLikeATokenIsGuessedNoSooner) {
   EXPECT_EQ(ask(kKey), Verdict::kSlowedDown);
 }
 
+TEST_F(GateTest, AKeyInUseIsRememberedHoweverManyTokensOthersShow) {
+  Gate gate(
+      Keys(), {},
+      [](std::string_view) {
+        return Bearer{"alice", kEveryRole};
+      },
+      clock_);
+  const auto ask = [&gate](std::string_view address, const std::string& key) {
+    return gate.Admit({.address = address, .key = key}, Operation::kSend).verdict;
+  };
+  const std::string key(kPayments);
+  ASSERT_EQ(ask("192.0.2.1", key), Verdict::kAdmitted);
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)ask("192.0.2.1", "guess");
+  for (int i = 0; i < 40'000; ++i) {
+    ASSERT_EQ(ask("192.0.2.2", "eyJ" + std::to_string(i)), Verdict::kAdmitted);
+    if (i % 1'000 == 0) {
+      ASSERT_EQ(ask("192.0.2.1", key), Verdict::kAdmitted) << i;
+    }
+  }
+}
+
 TEST_F(GateTest, KeysOfTheRespDoorAreForItAloneAndCannotBeGuessedQuickly) {
   Gate gate({}, {}, {}, clock_, {config::Sha256("a-key-of-redis-clients")});
   EXPECT_FALSE(gate.has_keys());
