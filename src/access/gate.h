@@ -71,7 +71,7 @@ class Gate {
   static constexpr std::chrono::seconds kWrongKeyEvery{6};
   /// New bearer tokens that are verified for such an address, at once and then: it takes up to a
   /// millisecond each.
-  static constexpr std::int64_t kNewTokens = 100;
+  static constexpr std::int64_t kNewTokens = 20;
   static constexpr std::chrono::milliseconds kNewTokenEvery{50};
 
   /// `admin_keys` have every role. `resp_keys` have the check role, on RESP only, and do not count
