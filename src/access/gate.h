@@ -58,10 +58,10 @@ struct Bearer {
 };
 using BearerOf = std::function<std::optional<Bearer>(std::string_view token)>;
 
-/// Decides for every protocol who may do what. Keys are kept as SHA-256 digests and compared in
-/// constant time. An address that presents too many wrong ones is refused without a check for a
-/// while, except with keys that it has used successfully before, and with tokens: it cannot guess,
-/// and it cannot lock out others behind the same address.
+/// Decides for every protocol which operations a caller may perform. Keys are kept as SHA-256
+/// digests and compared in constant time. An address that presents too many wrong ones is refused
+/// without a check for a while, except with keys that it has used successfully before and with
+/// bearer tokens: so it can neither guess keys nor lock out others behind the same address.
 ///
 /// Thread-safe.
 class Gate {
@@ -120,9 +120,9 @@ class Gate {
   Engine tokens_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;
-  std::unordered_set<std::string> shown_;         // digests of good keys with their addresses
+  std::unordered_set<std::string> shown_;  // digests of valid keys, with their callers' addresses
   std::unordered_set<std::string> shown_before_;  // those that shown_ had when it was full
-  std::atomic<std::uint64_t> cleared_{0};         // times that shown_ was
+  std::atomic<std::uint64_t> cleared_{0};         // how often shown_ was cleared
   std::atomic<std::uint64_t> wrong_{0};
 };
 

@@ -41,8 +41,8 @@ class JwksSource {
   std::mutex mutex_;
   std::condition_variable stopped_;
   std::atomic<bool> stopping_{false};
-  bool wanted_ = false;  // a token named a key that is not there
-  std::thread thread_;   // last: it uses all of the above
+  bool wanted_ = false;  // a token named an unknown key
+  std::thread thread_;   // last, since it uses all of the above
 };
 
 }  // namespace weir::access

@@ -108,7 +108,7 @@ std::size_t SeparatorAt(std::string_view path, std::size_t at) noexcept {
   return escape == "%2F" || escape == "%3B" || escape == "%3F" || escape == "%23" ? 3 : 0;
 }
 
-/// Whether any server could take a segment for `.` or `..`. Clients resolve those before they send.
+/// Whether any server could read a segment as `.` or `..`. Clients resolve those before they send.
 bool HasDotSegment(std::string_view path) noexcept {
   std::size_t begin = 0;
   for (std::size_t at = 0; at <= path.size();) {

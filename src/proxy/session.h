@@ -196,9 +196,9 @@ class Session final : public net::Connection,
   bool reply_close_ = false;
   std::unique_ptr<WebSocketScanner> messages_;  // tunnel: null if they are not counted
   std::shared_ptr<LaterCheck> message_check_;
-  bool asking_ = false;         // tunnel: whether a message may pass
-  bool pumping_ = false;        // tunnel: that question is being asked just now
-  bool pump_later_ = false;     // tunnel: when the others have had their turn
+  bool asking_ = false;         // tunnel: a message is being checked
+  bool pumping_ = false;        // tunnel: inside the call that starts the check
+  bool pump_later_ = false;     // tunnel: messages wait for their turn
   bool client_done_ = false;    // tunnel: the client sends no more
   bool upstream_done_ = false;  // tunnel: the upstream sends no more
   std::size_t lingered_ = 0;

@@ -111,7 +111,7 @@ bool EndsInCrlf(std::string_view line) noexcept {
   return line.size() >= 2 && line[line.size() - 2] == '\r' && line.back() == '\n';
 }
 
-/// Notes what the field means for this hop. Null, or why it is wrong.
+/// Records what the field means for this hop. Null, or why it is wrong.
 const char* Interpret(const Field& field, Head& head, bool& keep_alive, std::size_t& nominated) {
   switch (field.id) {
     case FieldId::kContentLength: {

@@ -142,7 +142,7 @@ struct Exporter::Sender {
     return answer;
   }
 
-  /// What the receiver has refused, or why it has not taken them. kUnavailable: worth a try later.
+  /// How many spans the receiver refused, or why the export failed. kUnavailable: worth a retry.
   Result<std::int64_t> Export(const std::vector<Span>& spans, milliseconds timeout,
                               const std::atomic<bool>* stopping) {
     const std::string message = Encode(options.origin, spans);

@@ -53,8 +53,8 @@ class Exporter {
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
-  /// Gives up the request that is under way, within a second, sends what waits, once and for a
-  /// second at most, and ends the thread. May be called twice.
+  /// Aborts a request in progress within a second, tries once, for at most a second, to send the
+  /// waiting spans, and ends the thread. Idempotent.
   void Stop();
 
   std::uint64_t exported() const noexcept { return exported_.load(std::memory_order_relaxed); }

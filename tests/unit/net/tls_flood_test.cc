@@ -130,7 +130,7 @@ TEST_F(TlsFlood, SessionsAreKeptByClientsAlone) {
   }
 }
 
-/// The first bytes of a hello that is as long as it says, in records of `size`.
+/// The first bytes of a hello with its true length, in records of `size`.
 std::string Hello(std::size_t length, std::size_t size) {
   std::string message = {'\x01', static_cast<char>(length >> 16U), static_cast<char>(length >> 8U),
                          static_cast<char>(length)};
