@@ -25,8 +25,8 @@ class Batch {
 
   /// Gives asks that repeat an event id the first one's answer: as kExisting if that was kNew, or
   /// as kConflict if they ask for something else. `asks` are those of the batch. Tells which must
-  /// be asked by themselves: the first one had another payload than the event, which they may have,
-  /// or was refused for a config, time or tenant that is not theirs.
+  /// be asked by themselves: the first one was not for the event that is there, which they may be
+  /// for, or was refused for a config, time or tenant that is not theirs.
   [[nodiscard]] std::vector<std::size_t> CopyAnswers(std::span<const Ask> asks,
                                                      std::vector<Answer>& answers) const;
 
