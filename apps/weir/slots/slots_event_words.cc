@@ -78,7 +78,7 @@ int RunChange(const EventWords& words, std::string_view method, const std::strin
                           [&](const ServiceReply& reply) { return ShowSlot(reply, words); });
 }
 
-// To the time that was given, or else to now: there may be many, and the last must not come too late.
+// To the time that was given, or else to now: of many, the last must not come too late.
 std::string ToThisTime(std::optional<slots::Millis> at) {
   const slots::Millis time = at.value_or(SystemClock::Get().Now() / 1'000'000);
   return JsonObject(

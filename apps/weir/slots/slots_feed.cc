@@ -120,6 +120,9 @@ std::optional<FeedEvent> FeedReader::Next() {
   if (too_long) event.status = Invalid("is longer than " + std::to_string(kMaxLine) + " bytes");
   if (!event.status.ok()) {
     event.status = Invalid("line " + std::to_string(line_) + ": " + event.status.error().message);
+    // A line of the results each, also if there is a line break in them.
+    event.ask.event_id = Shown(event.ask.event_id);
+    event.ask.config = Shown(event.ask.config);
   }
   return event;
 }

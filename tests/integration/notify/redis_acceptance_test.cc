@@ -304,24 +304,6 @@ TEST_F(NotifyAcceptance, R13_4_RedisThatStandsStillIsReplacedByPostgresAndReturn
   EXPECT_THAT(servers_->EventsOf("r13_4"), SizeIs(10));
 }
 
-// The counts of days must not pile up in memory.
-TEST_F(NotifyAcceptance, SendsAreRefusedWhenTooManyAreNotInTheTable) {
-  Gateways bounded(*servers_, Path::kRedis, {.max_unsynced = 3});
-  ASSERT_TRUE(bounded.WaitForRedis(true));
-  bounded.Configure("behind", 100, 10);
-  ASSERT_EQ(bounded.Send("behind").status, 200);  // fills the hash
-  ASSERT_TRUE(WaitForCount("behind", "1"));
-  servers_->postgres.Pause();
-  std::map<int, int> statuses;
-  Response last;
-  for (int i = 0; i < 5; ++i) ++statuses[(last = bounded.Send("behind")).status];
-  servers_->postgres.Resume();
-  EXPECT_EQ(statuses, (std::map<int, int>{{200, 3}, {503, 2}}));
-  EXPECT_THAT(last.body, HasSubstr("too many sends are not written there yet"));
-  ASSERT_TRUE(WaitForCount("behind", "4"));
-  EXPECT_EQ(bounded.Send("behind").status, 200);
-}
-
 TEST_F(NotifyAcceptance, ALimitThatIsTakenAwayIsGoneFromTheTableAndFromRedis) {
   ASSERT_TRUE(gateway.WaitForRedis(true));
   ASSERT_EQ(gateway.Configure("taken", 5, 10).status, 200);
