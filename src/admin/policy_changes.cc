@@ -57,11 +57,8 @@ PolicyChanges::Done WithoutPolicy(PolicyChanges::Done done) {
 void UndoInTurn(policy::PolicyStore& store, const policy::AuditEntry& entry,
                 const std::vector<policy::AuditEntry>& entries, PolicyChanges::End end,
                 const std::string& who, const PolicyChanges::Done& done) {
-  if (Status turn = CheckTurn(entry, entries); !turn.ok()) {
-    Error error = turn.error();
-    error.message += ", or roll back to a version";
-    return done(std::move(error));
-  }
+  const Status turn = CheckTurn(entry, entries, ", or roll back to a version");
+  if (!turn.ok()) return done(turn.error());
   PolicyEdit edit{.key = entry.target.substr(policy::kPolicyTarget.size()),
                   .who = who,
                   .action = "policy.undo",

@@ -160,6 +160,14 @@ TEST_F(Messages, AnUndoSaysWhichChangeCameLaterAndWhichOptionIsMissing) {
   EXPECT_EQ(Weir({"audit", "--expires", "2h"}).exit_code, kUsage);
 }
 
+TEST_F(Messages, AnUndoOfWhatWasUndoneSaysHowToMakeItAgain) {
+  ASSERT_EQ(Weir({"policy", "apply", File(R"({"key":"p","type":"TOKEN_BUCKET"})")}).exit_code, kOk);
+  ASSERT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"audit", "--undo", "2"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"audit", "--undo", "2"}).error_output,
+            "weir: 409: change 2 was already undone by change 3; undo that to make it again\n");
+}
+
 TEST_F(Messages, AFileThatIsNoPolicyFileIsCalledWhatItIs) {
   const auto said = [&](const std::string& text, const std::string& name) {
     return Weir({"policy", "apply", File(text, name)}).error_output;
