@@ -17,6 +17,7 @@
 #include "policy/envoy_filters.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "policy/set_problems.h"
 #include "serve/stores.h"
 
 namespace weir::app::config_command {
@@ -83,6 +84,9 @@ std::string CheckPolicies(const std::vector<std::string>& paths, const config::C
   options.region = {config.region.term, config.region.lends};
   // A policy file for itself may name any store.
   if (knows_stores) options.stores = library::StoreNames(config);
+  const std::vector<Problem> clashes = policy::SetProblems(all, options);
+  problems.insert(problems.end(), clashes.begin(), clashes.end());
+  if (!clashes.empty()) return {};
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
     problems.push_back({"policies", {}, set.error().message});

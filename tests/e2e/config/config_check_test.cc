@@ -48,6 +48,20 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
 }
 
+TEST(ConfigCheck, NamesThatAreThereTwiceAreNamedTogetherAtTheirPlaces) {
+  const test::TempDir folder;
+  const std::string file = folder
+                               .Write("p.yaml", std::string(kGood) +
+                                                    "  - {name: a, match: {}, unlimited: true}\n"
+                                                    "  - {name: b, key: k, unlimited: true}\n"
+                                                    "  - {name: c, key: k, unlimited: true}\n")
+                               .string();
+  const Outcome twice = Check(file);
+  EXPECT_EQ(twice.code, 1);
+  EXPECT_EQ(twice.err, file + ":4:5: policy name 'a' is already used by " + file + ":3:5\n" + file +
+                           ":6:5: key 'k' is already used by " + file + ":5:5\n");
+}
+
 // A job that checks the wrong folder must not pass.
 TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   const test::TempDir folder;
