@@ -128,6 +128,10 @@ int Check(const std::vector<std::string>& files, bool lenient) {
       continue;
     }
     config::Config config = config::Load(file, environment.overrides, problems);
+    // A proxy serves at an address of its own.
+    if (config.listen.all_off() && config.proxy.upstreams.empty()) {
+      problems.push_back({file, {}, std::string(config::kAllOff)});
+    }
     config.lenient = config.lenient || lenient;
     const bool valid = problems.size() == before;
     std::string policies;

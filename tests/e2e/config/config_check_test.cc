@@ -72,6 +72,16 @@ TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   EXPECT_THAT(empty.out, Not(HasSubstr("ok")));
 }
 
+TEST(ConfigCheck, AServiceThatWouldListenNowhereIsAnError) {
+  const test::TempDir folder;
+  const std::string off = "listen: {http: \"off\", grpc: \"off\", resp: \"off\"}\n";
+  const Outcome silent = Check(folder.Write("weir.yaml", off).string());
+  EXPECT_EQ(silent.code, 1);
+  EXPECT_THAT(silent.err, HasSubstr("weir.yaml: listen: http, grpc and resp are all off"));
+  const std::string proxy = off + "proxy: {upstream: http://127.0.0.1:9}\n";
+  EXPECT_EQ(Check(folder.Write("proxy.yaml", proxy).string()).code, 0);
+}
+
 TEST(ConfigCheck, ErrorsOfTheConfigurationDoNotHideThoseOfItsPolicies) {
   const test::TempDir folder;
   const std::string config =
