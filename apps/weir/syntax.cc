@@ -128,8 +128,20 @@ std::string WithoutZeros(std::string text) {
   return text;
 }
 
+/// Where numbers of this kind are listed, if the option says it: "ID of the change; see weir
+/// audit".
+std::string WhereToFind(const CLI::App& app, const std::string& name, const std::string& value) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  const std::string about = option == nullptr ? "" : option->get_description();
+  const std::size_t see = about.find("; see ");
+  if (see == std::string::npos) return "";
+  const std::string list = about.substr(see + 6);
+  const bool by_name = list == "weir audit" && !value.empty();
+  return "; see `" + list + (by_name ? " " + value : "") + "`";
+}
+
 /// "versions: Value x not in range 1 to 9": what is expected instead.
-std::string RangeInWords(std::string wrong) {
+std::string RangeInWords(const CLI::App& app, std::string wrong) {
   static constexpr std::string_view kValue = ": Value ";
   static constexpr std::string_view kNotIn = " not in range ";
   const std::size_t value = wrong.find(kValue);
@@ -141,19 +153,11 @@ std::string RangeInWords(std::string wrong) {
                           bounds.ends_with(" to " + std::to_string(UINT64_MAX));
   bounds = open_ended ? "of at least " + bounds.substr(0, to) : "from " + bounds;
   const std::size_t begin = value + kValue.size();
-  return wrong.substr(0, value) + ": expected a number " + bounds + ", got '" +
-         wrong.substr(begin, range - begin) + "'";
-}
-
-/// Where numbers of this kind are listed, if the option says it: "ID of the change; see weir
-/// audit".
-std::string WhereToFind(const CLI::App& app, const std::string& name, const std::string& value) {
-  const CLI::Option* option = app.get_option_no_throw(name);
-  const std::string about = option == nullptr ? "" : option->get_description();
-  const std::size_t see = about.find("; see ");
-  if (see == std::string::npos) return "";
-  const std::string list = about.substr(see + 6);
-  return "; see `" + list + (list == "weir audit" ? " " + value : "") + "`";
+  const std::string name = wrong.substr(0, value);
+  const std::string got = wrong.substr(begin, range - begin);
+  const bool is_number = got.find_first_not_of("-.0123456789") == std::string::npos;
+  return name + ": expected a number " + bounds + ", got '" + got + "'" +
+         WhereToFind(app, name, is_number ? "" : got);
 }
 
 /// What is wrong with the command line, in our words where CLI11's would leave one guessing, and
@@ -182,7 +186,7 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     const std::string value = wrong.substr(equals + 3);
     wrong = name + ": expected a number, got '" + value + "'" + WhereToFind(*read.app, name, value);
   } else if (unfit) {
-    wrong = RangeInWords(std::move(wrong));
+    wrong = RangeInWords(*read.app, std::move(wrong));
   }
   return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }

@@ -240,10 +240,14 @@ std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* abou
         .Between(std::int64_t{1}, INT64_MAX);
   }
   if (need("number")) {
-    word.AddOption("version", words->number, "The version; see weir policy history").Required();
+    word.AddOption("version", words->number, "The version; see weir policy history")
+        .Between(std::int64_t{1}, INT64_MAX)
+        .Required();
   }
   if (need("id")) {
-    word.AddOption("change", words->number, "ID of the change; see weir audit").Required();
+    word.AddOption("change", words->number, "ID of the change; see weir audit")
+        .Between(std::int64_t{1}, INT64_MAX)
+        .Required();
   }
   if (need("end")) {
     word.AddOption("--expires", words->expires,

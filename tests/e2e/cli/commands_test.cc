@@ -114,7 +114,7 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
   EXPECT_THAT(said({"serve", "--store-required"}),
               StartsWith("weir: --store-required: requires a value: true: "));
   EXPECT_THAT(said({"check", "a", "--cost", "x"}),
-              StartsWith("weir: --cost: expected a number, got 'x'\n"));
+              StartsWith("weir: --cost: expected a number from 0 to 1099511627776, got 'x'\n"));
   EXPECT_THAT(said({"audit", "--undo", "x"}),
               StartsWith("weir: --undo: expected a number of at least 1, got 'x'"));
   EXPECT_THAT(said({}), StartsWith("weir: a subcommand is required\n"));

@@ -187,6 +187,30 @@ TEST_F(Messages, TimesAreReadAndShownPlainly) {
 
 TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
   const RunResult domain = Weir({"check", "--domain", "apy", "-e", "user=42"});
+// The service need not be asked what the command line may not say.
+TEST_F(Messages, NumbersOutOfRangeAreMistakesOnTheCommandLine) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", "a", "--cost", "-1"},
+        {"check", "a", "--cost", "1.5"},
+        {"explain", "a", "--cost", "1099511627777"},
+        {"reserve", "a", "--cost", "-1"},
+        {"reserve", "a", "--expires", "25h"},
+        {"settle", "r", "--cost", "-1"},
+        {"policy", "rollback", "burst", "0"},
+        {"policy", "undo", "0"},
+        {"notify", "config", "u", "--limit", "0", "--window", "60"},
+        {"notify", "config", "u", "--limit", "5", "--window", "0"},
+        {"notify", "config", "u", "--limit", "5", "--window", "90s"},
+        {"notify", "config", "u", "--limit", "5", "--window", "525601"},
+        {"slots", "config", "set", "c", "--window", "4s", "--max", "0"},
+        {"slots", "config", "set", "c", "--window", "4s", "--max", "1", "--headroom", "-1"},
+        {"slots", "config", "set", "c", "--window", "4s", "--max", "1", "--fair-windows", "-1"}}) {
+    const RunResult run = Weir(words);
+    EXPECT_EQ(run.exit_code, kUsage) << words[0] << ' ' << words[1] << ": " << run.error_output;
+    EXPECT_THAT(run.error_output, HasSubstr(": expected ")) << words[0];
+  }
+}
+
   EXPECT_EQ(domain.exit_code, kOk);
   EXPECT_EQ(domain.output, "allowed: no policy applies\n");
   EXPECT_EQ(domain.error_output, "weir: no policy uses domain 'apy'; did you mean 'api'?\n");
