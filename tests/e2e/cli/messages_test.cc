@@ -230,7 +230,10 @@ TEST_F(Messages, ADispatcherWaitsForItsConfigAndSaysSoOnce) {
     return dispatcher.error_output().find(text) != std::string::npos;
   };
   ASSERT_TRUE(WaitUntil([&] { return said("cannot claim events"); }));
-  EXPECT_THAT(dispatcher.error_output(), HasSubstr("there is no config 'later'"));
+  EXPECT_THAT(dispatcher.error_output(),
+              AllOf(HasSubstr("there is no config 'later'"),
+                    HasSubstr("the config does not exist; waiting"),
+                    HasSubstr("weir slots config set later --window 4s --max 100")));
   ASSERT_EQ(Weir({"slots", "config", "set", "later", "--window", "4s", "--max", "9"}).exit_code,
             kOk);
   ASSERT_TRUE(WaitUntil([&] { return said("claiming events again"); }));
