@@ -459,7 +459,7 @@ TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
   // JSON escapes of: an escape sequence cannot be in a name at all; the rest can.
   EXPECT_EQ(Weir({"policy", "apply", File("{\"key\":\"a\\u001b[31m\",\"type\":\"TOKEN_BUCKET\"}")})
                 .exit_code,
-            kRefused);
+            kUsage);
   for (const std::string name :
        {"<script>alert(1)</script>", "quote's \\\"and\\\" more", "bidi \\u202eevil\\u2066"}) {
     EXPECT_EQ(

@@ -90,7 +90,7 @@ TEST_F(Messages, APolicyThatNoRequestMeetsIsWarnedOf) {
       File("policies: [{name: j, match: {method: get}, " + quota + "}]\n", "given.yaml");
   const std::string warning =
       "weir: warning: j: the policy applies to no request: method 'get': methods are upper case\n";
-  EXPECT_EQ(Weir({"policy", "apply", "--dry-run", file}).error_output, warning);
+  EXPECT_THAT(Weir({"policy", "apply", "--dry-run", file}).error_output, StartsWith(warning));
   const RunResult applied = Weir({"policy", "apply", file});
   EXPECT_EQ(applied.exit_code, kOk);
   EXPECT_THAT(applied.error_output, StartsWith(warning));
@@ -172,7 +172,9 @@ TEST_F(Messages, AFileThatIsNoPolicyFileIsCalledWhatItIs) {
   const auto said = [&](const std::string& text, const std::string& name) {
     return Weir({"policy", "apply", File(text, name)}).error_output;
   };
-  EXPECT_THAT(said(R"({"key": "p", )", "p.json"), HasSubstr(": not valid JSON or YAML: "));
+  EXPECT_THAT(said(R"({"key": "p", )", "p.json"),
+              EndsWith("p.json:1:14: not valid JSON: the text ends here; expected a name in double "
+                       "quotes\n"));
   EXPECT_THAT(said("a: [", "p.yaml"), HasSubstr(": not valid YAML: "));
   EXPECT_THAT(said("eventId,time\n", "feed.csv"), HasSubstr("feed.csv:1:1: expected a mapping"));
 }
@@ -185,8 +187,6 @@ TEST_F(Messages, TimesAreReadAndShownPlainly) {
   EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr(" (or 500ms, 2m)"));
 }
 
-TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
-  const RunResult domain = Weir({"check", "--domain", "apy", "-e", "user=42"});
 // The service need not be asked what the command line may not say.
 TEST_F(Messages, NumbersOutOfRangeAreMistakesOnTheCommandLine) {
   for (const std::vector<std::string>& words :
@@ -211,6 +211,8 @@ TEST_F(Messages, NumbersOutOfRangeAreMistakesOnTheCommandLine) {
   }
 }
 
+TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
+  const RunResult domain = Weir({"check", "--domain", "apy", "-e", "user=42"});
   EXPECT_EQ(domain.exit_code, kOk);
   EXPECT_EQ(domain.output, "allowed: no policy applies\n");
   EXPECT_EQ(domain.error_output, "weir: no policy uses domain 'apy'; did you mean 'api'?\n");
