@@ -95,6 +95,21 @@ TEST_F(PolicyWords, WhatTheServiceWarnsOfIsPrinted) {
   EXPECT_THAT(Weir({"enforce", "p"}).error_output, HasSubstr("keys start full"));
 }
 
+// As a proxy in between answers: in a format of its own.
+TEST_F(PolicyWords, AnAnswerThatIsNotTheServicesIsNamedByItsStatus) {
+  change_ = Response(502, "<html>");
+  EXPECT_THAT(Weir({"enforce", "p"}).error_output, HasSubstr("502: the service gave no reason"));
+  TcpServer proxy([](TcpConnection& connection) {
+    connection.ReadThrough("\r\n\r\n");
+    connection.Send(Response(502, "<html>"));
+  });
+  const RunResult forecast = RunProgram({Program(), "slots", "forecast", "--url",
+                                         "http://127.0.0.1:" + std::to_string(proxy.port()),
+                                         "--config", "c", "--count", "1", "--at", "now"});
+  EXPECT_NE(forecast.exit_code, kOk);
+  EXPECT_THAT(forecast.error_output, HasSubstr("status 502"));
+}
+
 // Everything would have been taken; then somebody else was faster.
 TEST_F(PolicyWords, AnApplyThatFailsOnItsWaySaysHowFarItCame) {
   refused_ = "POST /admin/policies";
