@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """What honest clients notice, and what the service holds, while others attack it.
 
-Usage: attack.py [SECONDS [NAME]]     each turn lasts so long (2); only attacks whose name holds NAME
+Usage: attack.py [SECONDS [NAME]]     SECONDS per turn (default 2); only attacks whose name contains NAME
 
-An honest load of checks over HTTP runs at a fixed rate, alone and beside each attack by turns: printed are the medians of
-its p99, their ratio, and memory, descriptors and threads of the service at their most. Clients on a network have processors of
-their own. Here all share those of one machine, so the service has the first processor to itself, with one reactor; all others run
-on the second one, the honest load at a real-time priority where that is allowed, and the attackers at the lowest.
+An honest load of checks over HTTP runs at a fixed rate, alternately alone and beside each attack. Printed are the medians of
+its p99, their ratio, and the peak memory, descriptors and threads of the service. Clients on a network have processors of
+their own. Here all share those of one machine, so the service has the first processor to itself, with one reactor; everything else
+runs on the second one, the honest load at a real-time priority where that is allowed, and the attackers at the lowest priority.
 
-That does not suffice: a kernel that does not interrupt system calls lets the honest load wait while an attacker's `send` copies
-megabytes. So a latency counts from the moment of sending to the moment when the kernel had the answer for the client
-(SO_TIMESTAMPNS), and what the load itself was late, in sending, is printed in a column of its own. The figure is about the
-service and not about who gets a processor.
+That is not enough: a kernel that does not preempt system calls makes the honest load wait while an attacker's `send` copies
+megabytes. So latency is measured from the moment of sending to the moment when the kernel had the answer for the client
+(SO_TIMESTAMPNS), and how late the load itself was in sending is printed in a separate column. The figure describes the
+service, not which process gets a processor.
 """
 
 import json
@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 
-# In place of this folder, whose http.py would hide Python's own.
+# Replaces this folder, whose http.py would shadow Python's own.
 sys.path[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "fault", "soak")
 from program import Program  # noqa: E402
 
@@ -55,7 +55,7 @@ def command(*words):
 
 
 class Attacker:
-    """Sends what `pieces` yields over connection after connection until the time is over."""
+    """Sends what `pieces` yields over one connection after another until the time is up."""
 
     def __init__(self, port, pieces, end, reads):
         self.port, self.pieces, self.end, self.reads = port, pieces, end, reads
@@ -139,14 +139,14 @@ def guesses():
 CHECK = b'POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n{"key":"a"}'
 VERIFY = b"GET /admin/rate-limit/verify HTTP/1.1\r\nHost: localhost\r\nX-API-Key: the-key-of-this-bench\r\n\r\n"
 
-LARGE = b'{"events":[' + b"{}," * 2_600_000 + b"{}]}"  # 7.8 MB, 260 times as many events as a batch may have
+LARGE = b'{"events":[' + b"{}," * 2_600_000 + b"{}]}"  # 7.8 MB, 260 times as many events as a batch may contain
 
 
 def large(path):
     return many(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, len(LARGE)) + LARGE)
 
 
-# name: door, what is sent, connections at once, whether answers are taken
+# name: endpoint, what is sent, concurrent connections, whether answers are read
 ATTACKS = {
     "pipelined checks, answers not taken": ("http", many(CHECK * 500), 20, False),
     "bodies that never end": ("http", many(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n" + b"x" * 60_000, 1), 200, False),
@@ -165,7 +165,7 @@ SILENT = {"3,000 silent connections, RESP": "resp", "3,000 silent connections, g
 
 
 def attack_main(name, port, seconds):
-    """Runs in a process of its own, at the lowest priority."""
+    """Runs in a separate process, at the lowest priority."""
     end = time.monotonic() + seconds
     if name in SILENT:
         held = []
@@ -185,7 +185,7 @@ def attack_main(name, port, seconds):
 
 
 class Honest:
-    """Asks at RATE, whatever becomes of it, over a few connections by turns."""
+    """Sends checks at RATE, whether or not they are answered, over a few connections in turn."""
 
     CONNECTIONS = 8
     SO_TIMESTAMPNS = 35
@@ -240,15 +240,15 @@ def percentile(values, part):
 
 
 def honest_main(port, seconds):
-    """Runs in a process of its own, at a high priority."""
+    """Runs in a separate process, at a high priority."""
     load = Honest(port)
-    time.sleep(0.05)  # until the kernel takes the time of what arrives
+    time.sleep(0.05)  # until the kernel timestamps arriving packets
     load.run(seconds)
     print(json.dumps({"p99": percentile(load.took, 0.99), "late": percentile(load.late, 0.99), "errors": load.errors}))
 
 
 def first_in_line():
-    """What to start a program with, so that it need not wait for a processor."""
+    """Prefix for a command so that the program does not wait for a processor."""
     words = ["chrt", "--rr", "1"]
     return words if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
 
@@ -262,11 +262,11 @@ def honest(port, seconds):
 
 
 def watch(service, child):
-    """What the service held at its most while the honest load ran, and that load's result."""
+    """The peak resource use of the service while the honest load ran, and that load's result."""
     most = [0, 0, 0]
     while child.poll() is None:
         most = [max(pair) for pair in zip(most, service.holds())]
-        time.sleep(0.25)  # listing 3,000 descriptors takes the system milliseconds, which the honest load would notice
+        time.sleep(0.25)  # listing 3,000 descriptors takes the kernel milliseconds, which would delay the honest load
     return most, json.loads(child.stdout.read())
 
 
@@ -276,7 +276,7 @@ def serve(weir, folder):
 
 
 def one(weir, name, door, seconds):
-    """Quiet and attacked by turns: a machine that is held up for a moment spoils one turn, not the median."""
+    """Quiet and attacked turns alternate: if the machine stalls for a moment, one turn suffers, not the median."""
     quiet, beside, late, most, errors = [], [], [], [0, 0, 0], 0
     with tempfile.TemporaryDirectory() as folder:
         service = serve(weir, folder)
@@ -295,7 +295,7 @@ def one(weir, name, door, seconds):
             late.append(result["late"])
             errors += result["errors"]
             most = [max(pair) for pair in zip(most, held)]
-            time.sleep(0.5)  # until the service has let go of what the attacker left
+            time.sleep(0.5)  # until the service has released what the attacker left behind
         if service.close() != 0:
             print(f"{name}: the service did not end well")
     before, under = statistics.median(quiet), statistics.median(beside)
@@ -308,7 +308,7 @@ def one(weir, name, door, seconds):
 def main():
     if len(PROCESSORS) < 2:
         sys.exit("attack.py: needs two processors, one of them for the service alone")
-    os.sched_setaffinity(0, PROCESSORS[1:2])  # all that is started here inherits it
+    os.sched_setaffinity(0, PROCESSORS[1:2])  # everything started here inherits it
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2
     only = sys.argv[2] if len(sys.argv) > 2 else ""
     build = os.environ.get("WEIR_BUILD", "build/release")

@@ -1,7 +1,7 @@
 #pragma once
 
-// The yardstick of ./dev bench engine: the usual design, built with care. One locked map in order
-// of use, a mutex per key, tokens as doubles, one reading of the clock per call.
+// The baseline of ./dev bench engine: the usual design, built with care. One locked LRU map, a
+// mutex per key, tokens as doubles, one clock reading per call.
 
 #include <algorithm>
 #include <chrono>

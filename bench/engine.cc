@@ -1,6 +1,6 @@
 // ./dev bench engine: our engine and the baseline side by side in one run. Prints `figure` lines;
-// every ratio is ours / baseline, medians of interleaved rounds, since neighbours make this kind of
-// machine noisy.
+// every ratio is ours / baseline, medians of interleaved rounds, since other load makes this kind
+// of machine noisy.
 
 #include "weir/engine.h"
 
@@ -27,7 +27,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// More than any thread can ask for, and ten seconds of it in store, so that nothing is refused.
+// More than any thread can use, with ten seconds' worth stored, so that nothing is denied.
 constexpr std::int64_t kCapacity = 1'000'000'000;
 constexpr std::int64_t kRefill = 100'000'000;  // per second
 constexpr auto kRound = std::chrono::milliseconds(400);
@@ -63,7 +63,7 @@ class Indices {
   std::uint64_t keys_;
 };
 
-/// One thread's work: does some checks and returns how many.
+/// One thread's work: makes some checks and returns how many.
 using Work = std::function<std::uint64_t(Indices&)>;
 
 double MillionPerSecond(int threads, std::uint64_t keys, const Work& work) {
@@ -178,7 +178,7 @@ void Throughput(const std::string& name, std::uint64_t keys) {
   }
 }
 
-/// A million keys as programs hold them: each a std::string on the heap, asked for in random order,
+/// A million keys as programs hold them: each a std::string on the heap, checked in random order,
 /// so that reading the key is a cache miss of its own, for both sides.
 void Strings() {
   constexpr std::uint64_t kKeys = 1'000'000;
@@ -219,7 +219,7 @@ void Strings() {
   }
 }
 
-/// Two threads on one key that is used up: the flood a limiter is there for.
+/// Two threads on one key that is exhausted: the flood a limiter exists for.
 void Denied() {
   Engine engine(*Quota::TokenBucket(1, 1, std::chrono::hours(1)), {.max_keys = 10'000});
   (void)engine.TryAcquire(Key(0).view());
@@ -235,7 +235,7 @@ void Denied() {
   }
 }
 
-/// Timed call by call, less what reading the timer takes by itself.
+/// Timed call by call, minus the time that reading the timer takes.
 void Latency() {
   constexpr std::uint64_t kKeys = 10'000;
   constexpr std::size_t kCalls = 2'000'000;
@@ -261,8 +261,8 @@ void Latency() {
   Figure("engine.p999.10k.ns", static_cast<double>(took[kCalls / 1000 * 999] - own), "ns");
 }
 
-/// What the journal costs a check: the same calls while another thread collects the changes every
-/// 10 ms, and without.
+/// What the journal adds to a check: the same calls with another thread collecting the changes
+/// every 10 ms, and without.
 void Tracking() {
   constexpr std::uint64_t kKeys = 1'000'000;
   Engine plain(BenchQuota(), {.max_keys = kKeys});
@@ -290,7 +290,7 @@ void Tracking() {
   Figure("engine.tracked.1m.1thread.ratio_to_untracked", Median(with) / Median(without), "x");
 }
 
-/// Four times as many keys as there is room for: nearly every check makes a key and evicts one.
+/// Four times as many keys as there is room for: nearly every check creates a key and evicts one.
 void Eviction() {
   constexpr std::uint64_t kRoom = 250'000;
   Engine roomy(BenchQuota(), {.max_keys = 4 * kRoom});

@@ -2,9 +2,9 @@
 # A real Envoy in front of nginx: without a limit, with Weir on the memory store, with Weir on Redis,
 # with Weir on Redis and a leased policy, and with assignments of that Weir (RLQS), one after the other
 # in the same run, driven by wrk with 32 connections. Prints requests per second and the median and
-# 99th percentile of the latency of each, what the limit adds, and the rate as a part of that without.
-# Then the same with one connection (…_alone_…): with 32 the processors are busy, and most of what is
-# added is waiting for them; with one nothing waits, so it is what the limit itself takes.
+# 99th percentile latency of each, what the limit adds, and the rate relative to the one without it.
+# Then the same with one connection (…_alone_…): with 32 the processors are busy and most added
+# latency is waiting for them; with one nothing waits, so the difference is the cost of the limit.
 #
 # Environment: WEIR_BIN (build/release/weir), SECONDS_EACH (5).
 set -euo pipefail
@@ -76,7 +76,7 @@ filter() {
                         grpc_service: { envoy_grpc: { cluster_name: $1 } }
 YAML
 }
-# A bucket for each path that begins with /rlqs: a bucket that was idle for a while begins with a small share.
+# A bucket for each path that begins with /rlqs: a bucket that was idle for a while starts with a small share.
 quota_filter() {
   cat <<YAML
                   - name: quota
@@ -180,7 +180,7 @@ start "$weir" serve --http off --resp off --grpc "127.0.0.1:$leased" --data "$wo
 start build/envoy/envoy --config-path "$work/envoy.yaml" --log-level warn --concurrency 1 --disable-hot-restart
 for port in "$upstream" "$memory" "$shared" "$leased" "$envoy"; do wait_for "$port"; done
 
-# Microseconds of a latency such as 812.00us, 1.20ms or 0.90s.
+# Converts a latency such as 812.00us, 1.20ms or 0.90s to microseconds.
 micros() { awk -v t="$1" 'BEGIN { v = t + 0; if (t ~ /ms$/) v *= 1000; else if (t ~ /[0-9]s$/) v *= 1000000; printf "%.0f", v }'; }
 # measure ROUTE CONNECTIONS NAME
 measure() {

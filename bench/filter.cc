@@ -1,6 +1,6 @@
 // What a client address costs under a sliding log of 100 requests per 60 minutes, in resident
-// memory, and what a check costs. The plain way of keeping such a log, a queue of 32-bit times per
-// 32-bit address, is reckoned at 404 bytes a client whether it has sent one request or a hundred.
+// memory, and what a check costs. The plain implementation of such a log, a queue of 32-bit times
+// per 32-bit address, is estimated at 404 bytes a client whether it sent one request or a hundred.
 
 #include "weir/filter.h"
 
@@ -62,7 +62,7 @@ void Measure(int entries) {
               static_cast<unsigned long long>(filter.engine().stats().evicted_active));
 }
 
-/// In a process of its own, so that neither sees what the other left behind.
+/// Forks a process for each, so that neither is affected by what the other left behind.
 void MeasureApart(int entries) {
   std::fflush(stdout);
   const pid_t child = fork();

@@ -1,8 +1,8 @@
 #!/bin/bash
 # gRPC: Weir's rate limit service against a bare libgrpc++ echo, both driven by h2load in the same run:
 # 64 connections with 1 stream each, and 8 connections with 16 streams each. h2load sends a gRPC body as
-# a plain POST, so the client is not the limit. Every server has core 0 to itself, the client core 1.
-# Compared is the servers' CPU time per request; ratios above 1: Weir needs less. Then checks per second
+# a plain POST, so the client is not the bottleneck. Each server has core 0 to itself, the client core 1.
+# The servers' CPU time per request is compared; ratios above 1: Weir needs less. Then checks per second
 # of server CPU in batches of 100 per message, unary and as a stream of 100 messages. Medians of rounds.
 #
 # Environment: WEIR_BIN (build/release/weir), ECHO_BIN (build/release/grpc_echo_server), ROUNDS (3),
@@ -45,7 +45,7 @@ encode() {
   message=$work/message
   protoc -I src/protocol/grpc/proto --encode="$1" "$2" >"$message"
   size=$(stat -c %s "$message")
-  # shellcheck disable=SC2059  # the format is the point
+  # shellcheck disable=SC2059  # a computed format string is intended
   printf "\\x00\\x$(printf %02x $((size >> 24)))\\x$(printf %02x $((size >> 16 & 255)))\\x$(printf %02x $((size >> 8 & 255)))\\x$(printf %02x $((size & 255)))"
   cat "$message"
 }
@@ -118,6 +118,6 @@ for m in m1 m16; do
   awk -v m="$m" -v w="$(median "$work/weir_$m.ns")" -v e="$(median "$work/echo_$m.ns")" \
     'BEGIN { printf "figure grpc.rls.%s.ratio_to_echo %.2f x\n", m, e / w }'
 done
-# Per second of server CPU, which is what one core does.
+# Per second of server CPU time, i.e. per core.
 awk -v ns="$(median "$work/batch.ns")" 'BEGIN { printf "figure grpc.batch100.checks_per_s %.0f checks/s\n", 100 * 1e9 / ns }'
 awk -v ns="$(median "$work/stream.ns")" 'BEGIN { printf "figure grpc.stream.checks_per_s %.0f checks/s\n", 10000 * 1e9 / ns }'

@@ -1,5 +1,5 @@
-// The yardstick of bench/grpc.sh: libgrpc++'s callback API with a method that does next to nothing.
-// It takes the same request as Weir's rate limit service and sends one field of it back.
+// The baseline of bench/grpc.sh: libgrpc++'s callback API with a method that does next to nothing.
+// It takes the same request as Weir's rate limit service and returns one of its fields.
 
 #include <grpcpp/grpcpp.h>
 

@@ -2,7 +2,7 @@
 """Weir's /v1/check against nginx's limit_req, on the same machine in the same run.
 
 Both servers answer wrk on loopback with one reactor or worker each, pinned to the first processor; wrk
-runs on the others. The proxy is measured last, by bench/proxy.sh. Rates depend on who else uses the machine, so the ratio is taken of requests per
+runs on the others. The proxy is measured last, by bench/proxy.sh. Rates depend on what else runs, so the ratio is of requests per
 second of server CPU, from /proc/<pid>/stat. Rounds alternate between the servers; medians are printed.
 
 Usage: WEIR_BUILD=build/release bench/http.py [--seconds 3] [--rounds 3]
@@ -56,7 +56,7 @@ http {{
 """
 
 # One user of 10,000 per request. nginx reads the key from a header, Weir from the JSON body, so
-# each gets what it needs and no more.
+# each gets only what it needs.
 LUA = """\
 local server, depth = "{server}", {depth}
 local function one(n)
@@ -111,7 +111,7 @@ def wait_for(port):
 
 
 class Server:
-    """A server under test and the processes whose CPU time counts."""
+    """A server under test and the processes whose CPU time is counted."""
 
     def __init__(self, name, command, port):
         self.name = name
@@ -216,7 +216,7 @@ def main():
                         runs.setdefault((server.name, depth), []).append(measure)
             def median(name, depth, field):
                 return statistics.median(getattr(m, field) for m in runs[name, depth])
-            # Half of what one processor can do, at a constant rate; each server at half of its own.
+            # Half of what one processor can do, at a constant rate; each server at half of its own maximum.
             half = {}
             for _ in range(options.rounds):
                 for server in servers:

@@ -1,10 +1,10 @@
-// http_rate PORT RATE SECONDS CONNECTIONS weir|nginx: sends requests at a constant rate, whatever
-// becomes of them, and prints the latencies. Request i is due at i / RATE; its latency counts from
-// then, so a server that pauses is charged for every request it kept waiting, also for those that
-// found no free connection. Between requests the program spins: a timer would add its own delay.
+// http_rate PORT RATE SECONDS CONNECTIONS weir|nginx: sends requests at a constant rate, whether or
+// not they are answered, and prints the latencies. Request i is due at i / RATE; its latency is
+// measured from then, so a server that pauses is charged for every request it delayed, including
+// those that found no free connection. Between requests the program spins: a timer adds delay.
 //
 // Prints one line: rate, p50, p99 and p99.9 in microseconds, and how late the program itself was
-// in sending (p99), which is not the server's doing.
+// in sending (p99), which is not the server's fault.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -64,7 +64,7 @@ std::string RequestOf(std::string_view kind, std::uint64_t n) {
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-/// True once `reply` holds a whole answer with status 200.
+/// True once `reply` holds a complete response with status 200.
 bool IsWhole(const std::string& reply) {
   const std::size_t head = reply.find("\r\n\r\n");
   if (head == std::string::npos) return false;
@@ -122,7 +122,7 @@ class Load {
  private:
   void Send(SteadyClock::time_point due) {
     Client& client = clients_[free_.front()];
-    // The one that has waited longest, so that all are used alike.
+    // The one idle for longest, so that all are used equally.
     free_.erase(free_.begin());
     const std::string& request = requests_[sent_++ % requests_.size()];
     client.due = due;
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   }
   weir::bench::Load load(std::atoi(argv[1]), std::atof(argv[2]),
                          static_cast<std::size_t>(std::atoi(argv[4])), argv[5]);
-  load.Run(std::chrono::duration<double>(0.5));  // to warm up; each run counts for itself
+  load.Run(std::chrono::duration<double>(0.5));  // warm-up; each run is counted separately
   load.Run(std::chrono::duration<double>(std::atof(argv[3])));
   load.Print();
 }

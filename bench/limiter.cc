@@ -1,5 +1,5 @@
 // What a check costs from Request to Decision on the memory store: matching, keys, engine,
-// combining. One thread; ratios within one run are what counts on a busy machine.
+// combining. One thread; only ratios within one run are meaningful on a busy machine.
 
 #include <time.h>
 
@@ -41,7 +41,7 @@ policies:
   return text;
 }
 
-// The thread's own time: others on the machine do not count.
+// The thread's own CPU time: other load on the machine does not count.
 double CpuNanos() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -52,14 +52,14 @@ std::unique_ptr<store::Store> Plain(Engine& engine) {
   return std::make_unique<store::memory::MemoryStore>(engine);
 }
 
-/// Of a store that nobody leases from.
+/// Timers of a store that no one leases from.
 class NoTimers final : public Timers {
  public:
   Id After(std::chrono::nanoseconds, std::function<void()>) override { return 1; }
   void Cancel(Id) override {}
 };
 
-/// The memory store as a service has it whose limits others may lease, though none of its policies
+/// The memory store as in a service whose limits other nodes may lease, though none of its policies
 /// is leased.
 std::unique_ptr<store::Store> BehindLeases(Engine& engine) {
   static store::lease::Leases leases{store::lease::LeaseOptions{}};
@@ -80,7 +80,7 @@ class Bench {
         shared_(live_, ids_, Fallback::Options{}),
         limiter_(shared_, make(engine_)) {}
 
-  /// What finding the top keys adds to a check, in nanoseconds: the notes of a second's worth of
+  /// What tracking the top keys adds to a check, in nanoseconds: the records of a second's worth of
   /// checks at full speed, and counting them.
   double MeasureTop() {
     const std::shared_ptr<KeySampler> sampler = shared_.top.Add();
@@ -98,13 +98,13 @@ class Bench {
                       i % 16 == 0 ? limiter::Outcome::kLimited : limiter::Outcome::kAllowed);
       }
       shared_.top.Collect(second * Nanos{1'000'000'000});
-      // In the first second the sampler does not know yet how many come.
+      // In the first second the sampler does not know yet how many will arrive.
       if (second > 0) nanos += CpuNanos() - start;
     }
     return nanos / (kSeconds * static_cast<double>(kPerSecond));
   }
 
-  /// Nanoseconds a check, asked in batches of `batch`.
+  /// Nanoseconds per check, made in batches of `batch`.
   double Measure(std::size_t batch, bool bare_key, const std::string& route) {
     std::vector<std::string> users;
     for (std::size_t i = 0; i < kUsers; ++i)
@@ -157,8 +157,8 @@ void Print(const char* name, double value, const char* unit) {
   std::printf("figure %s %.3g %s\n", name, value, unit);
 }
 
-/// What standing behind a leasing store adds to a check that it has nothing to do with, in
-/// nanoseconds: the least of several, in turn, since others use the machine as well.
+/// What a leasing store in front adds to a check whose policy is not leased, in nanoseconds: the
+/// minimum of several alternating runs, since others use the machine as well.
 void PrintLeasingHop() {
   Bench plain(ManyPolicies(2));
   Bench behind(ManyPolicies(2), BehindLeases);

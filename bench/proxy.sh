@@ -3,8 +3,8 @@
 #
 #   bench/proxy.sh [PROGRAM]      PROGRAM: build/release/weir
 #
-# Load generator, proxy and upstream share the machine, so what is compared is requests per second of
-# the proxy's own CPU time (user and system, all its threads). Rounds alternate between the two, and
+# Load generator, proxy and upstream share the machine, so the figure compared is requests per second
+# of the proxy's own CPU time (user and system, all threads). Rounds alternate between the two, and
 # the median of each is taken. Environment: SECONDS_PER_ROUND (4), ROUNDS (3), CONNECTIONS (64).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,7 +31,7 @@ free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# nginx_config NAME BODY: a single worker without logs.
+# nginx_config NAME BODY: a single worker, no logs.
 nginx_config() {
   mkdir -p "$dir/$1"
   cat >"$dir/$1/nginx.conf" <<CONF

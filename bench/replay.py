@@ -16,10 +16,10 @@ POLICIES = """policies:
 
 
 def write_log(path):
-    """A day of traffic: a million addresses of which few ask most, as in real logs."""
+    """A day of traffic: a million addresses, a few of which send most requests, as in real logs."""
     rng = random.Random(1)
     routes = ["/", "/v1/pay", "/v1/orders?page=2", "/static/app.js", "/v1/users/42", "/search?q=x"]
-    # Pieces are drawn and joined a thousand at a time, which is what makes this quick.
+    # Pieces are drawn and joined a thousand at a time, which makes this fast.
     with open(path, "w", encoding="utf-8") as out:
         for block in range(LINES // 1000):
             second = block * 86_400 * 1000 // LINES

@@ -1,9 +1,9 @@
 #!/bin/bash
 # RESP: Weir's CL.THROTTLE against redis-server's INCR and a GCRA script on redis-server, all driven by
 # redis-benchmark in the same run: 50 connections, 100,000 keys, pipelines of 1, 16 and 64. Every server
-# has core 0 to itself, the client core 1. Compared is the servers' CPU time per request, since the
-# client is the limit at short pipelines. Ratios above 1: Weir needs less. Medians over the rounds.
-# Neither server saves anything while it is measured.
+# has core 0 to itself, the client core 1. The servers' CPU time per request is compared, since the
+# client is the bottleneck with short pipelines. Ratios above 1: Weir needs less. Medians of the rounds.
+# Neither server persists anything while it is measured.
 #
 # Environment: WEIR_BIN (build/release/weir), ROUNDS (3), SCALE (1; 0.1 for a quick look).
 set -euo pipefail
@@ -56,7 +56,7 @@ await_port() { # FILE PATTERN: prints what the pattern's group matched
 }
 
 start_weir() {
-  # shellcheck disable=SC2086  # a program with its arguments
+  # shellcheck disable=SC2086  # a command with its arguments, split on purpose
   WEIR_SNAPSHOT_INTERVAL=off taskset -c 0 "$weir" serve --http off --grpc off --resp 127.0.0.1:0 --data "$work/data" \
     >"$work/weir.log" 2>&1 &
   weir_pid=$!
@@ -104,7 +104,7 @@ for round in $(seq 0 "$rounds"); do
     requests=$(awk -v p="$pipeline" -v s="$scale" 'BEGIN { n = p == 1 ? 150000 : 1000000 * (p / 16)^0.5; print int(n * s) }')
     run weir "$pipeline" "$requests" "$weir_pid" "$weir_port" "${throttle[@]}"
     run incr "$pipeline" "$requests" "$redis_pid" "$redis_port" INCR key:__rand_int__
-    # The script takes 10 µs a call at any pipeline, so fewer calls tell as much.
+    # The script takes 10 µs a call with any pipeline, so fewer calls are enough.
     run lua "$pipeline" $((requests / (pipeline == 1 ? 1 : 4))) "$redis_pid" "$redis_port" \
       EVALSHA "$sha" 1 gcra:__rand_int__ 100 10000 1
   done

@@ -28,7 +28,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME weir)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-# procps has the kill that `systemctl reload` runs; tzdata the zones of calendars.
+# procps contains the kill that `systemctl reload` runs; tzdata contains the time zones of calendars.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "adduser, procps, tzdata")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA
     ${debian}/conffiles;${debian}/postinst;${debian}/prerm;${debian}/postrm)

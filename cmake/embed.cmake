@@ -1,5 +1,5 @@
 # cmake -DROOT=web -DOUT=assets.cc -P embed.cmake: writes the files of ROOT as a C++ file that defines
-# DashboardAssets (src/admin/dashboard/asset.h). Needs nothing but CMake.
+# DashboardAssets (src/admin/dashboard/asset.h). Needs only CMake.
 cmake_minimum_required(VERSION 3.25)
 
 set(type_html "text/html; charset=utf-8")

@@ -1,4 +1,4 @@
-# The embeddable library: one archive made of the layers that need nothing but the standard library and
+# The embeddable library: one archive of the layers that need only the standard library and
 # threads, installed with its headers for find_package(weir).
 include(CMakePackageConfigHelpers)
 

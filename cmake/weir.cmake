@@ -1,8 +1,8 @@
 # Project-wide helpers: every folder of src/ is one static library, every test file one test program.
 
 # weir_joined(<out> <name> FILES…): with WEIR_JOIN, files of this folder that include up to ten of FILES each,
-# and else FILES themselves. Headers are then read once for ten files, which makes the sanitizer builds
-# quicker. The paths in them do not depend on where the tree lies, so that ccache knows them in another clone.
+# otherwise FILES themselves. Headers are then read once for ten files, which makes the sanitizer builds
+# faster. The paths in them do not depend on where the tree is, so that ccache finds them in another clone.
 function(weir_joined out name)
   if(NOT WEIR_JOIN)
     set(${out} ${ARGN} PARENT_SCOPE)
@@ -35,7 +35,7 @@ function(weir_joined out name)
 endfunction()
 
 # weir_library(<name> SOURCES … DEPS …): the library weir_<name> of this folder. Its files may be joined, so a name in
-# an unnamed namespace means one thing in all of them.
+# an unnamed namespace must mean the same in all of them.
 function(weir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   weir_joined(sources ${name} ${ARG_SOURCES})
@@ -65,7 +65,7 @@ endfunction()
 # weir_sql(<library> NAMESPACE <namespace> [FOLDER <folder>] [STEPS …]): gives the library weir_<library> the header
 # <path of the folder from src/>.h, with the texts of the folder's files (sql/ unless given) without their comments. The
 # file some_name.sql is the text kSomeName, or has several: each begins with a line "-- name: some_other_name". STEPS are
-# those of the files that make the tables, in order: Migrations() has them.
+# the files that create the tables, in order: Migrations() returns them.
 function(weir_sql library)
   cmake_parse_arguments(ARG "" "NAMESPACE;FOLDER" "STEPS" ${ARGN})
   if(NOT ARG_FOLDER)
@@ -119,13 +119,13 @@ function(weir_sql library)
   target_include_directories(weir_${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
 endfunction()
 
-# What ./dev test builds of each preset: a test that runs under the sanitizers runs nowhere else. And all fuzz targets.
+# What ./dev test builds with each preset (a test that runs under the sanitizers runs nowhere else), and all fuzz targets.
 add_custom_target(dev_tests)
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)
 add_custom_target(fuzz_targets)
 
-# weir_fill_dev_tests([<folder>]): lets dev_tests build all libraries and programs but the tests that run under the
+# weir_fill_dev_tests([<folder>]): lets dev_tests build all libraries and programs except the tests that run under the
 # sanitizers. Call it last.
 function(weir_fill_dev_tests)
   set(folder ${ARGN})
@@ -146,8 +146,8 @@ function(weir_fill_dev_tests)
   endforeach()
 endfunction()
 
-# weir_precompiled(<name> DEPS … HEADERS … [OPTIONS …]): headers that many files read, compiled once. GCC alone: a header that clang
-# precompiled holds time stamps, which ccache never finds again.
+# weir_precompiled(<name> DEPS … HEADERS … [OPTIONS …]): headers that many files read, compiled once. Only GCC: a header that clang
+# precompiled contains time stamps, so ccache never finds it again.
 function(weir_precompiled name)
   cmake_parse_arguments(ARG "" "" "DEPS;HEADERS;OPTIONS" ${ARGN})
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -160,21 +160,21 @@ function(weir_precompiled name)
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
 endfunction()
 
-# weir_use_precompiled(<target> <name>): lets a target read them, if there are any.
+# weir_use_precompiled(<target> <name>): lets a target use them, if there are any.
 function(weir_use_precompiled target name)
   if(NOT TARGET ${name})
     return()
   endif()
   target_precompile_headers(${target} REUSE_FROM ${name})
   # The first lets ccache see through it; a target whose dependencies define more reads the headers themselves.
-  # GCC 12 forgets that precompiled code is the system's and warns of bounds in std::string that are kept.
+  # GCC 12 forgets that precompiled code is the system's and falsely warns about bounds in std::string.
   target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-error=invalid-pch -Wno-array-bounds
                                            -Wno-stringop-overflow -Wno-stringop-overread)
 endfunction()
 
-# weir_test_properties(<name> <label>…): how a test is run. No test takes a tenth of the timeout, which is in seconds, on a
-# machine that has time for it: it is for one that hangs. Where no run has told how long each takes, those labels begin
-# that take longest.
+# weir_test_properties(<name> <label>…): how a test is run. No test takes a tenth of the timeout, which is in seconds, on an
+# idle machine: the timeout is for tests that hang. Until a run has measured how long each takes, those with the slowest
+# labels start first.
 function(weir_test_properties name)
   set(cost 1)
   if("fault" IN_LIST ARGN)
@@ -187,15 +187,15 @@ endfunction()
 
 # weir_test(<unit/engine/table_test> LABEL <label> [PROCESSORS n] [SANITIZE|SANITIZE_MEMORY] DEPS …)
 # Builds tests/<path>.cc as one GoogleTest program and registers it as one ctest with the label.
-# SANITIZE: run by ./dev test under ASan with UBSan and under TSan; SANITIZE_MEMORY: without TSan, for what
-# has one thread. Others run in the development build. The targets asan_tests, tsan_tests and dev_tests build these.
+# SANITIZE: run by ./dev test under ASan with UBSan and under TSan; SANITIZE_MEMORY: without TSan, for code
+# with one thread. Others run in the development build. The targets asan_tests, tsan_tests and dev_tests build these.
 function(weir_test path)
   cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY;RUN_SERIAL" "LABEL;PROCESSORS" "DEPS;SOURCES" ${ARGN})
   string(REPLACE "/" "." name ${path})
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/${path}.cc ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  # Those that drive other programs wait for them: to optimise them takes longer than they ever save.
+  # Tests that drive other programs mostly wait: optimising them takes longer than it saves.
   if(ARG_LABEL MATCHES "^(e2e|fault)$")
     target_compile_options(${name} PRIVATE -O0)
     weir_use_precompiled(${name} weir_precompiled_drivers)

@@ -1,5 +1,5 @@
 // A thousand requests of ten clients, decided in one call. Each client may make 60 a day; client 0
-// pays for more.
+// pays for a higher limit.
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 // A plain Boost.Beast server with a weir::Filter in front of its handler.
 //
-//   filter_beast_server 8080     serves on that port until it is stopped
-//   filter_beast_server          sends itself a few requests and prints the answers
+//   filter_beast_server 8080     listens on that port until it is stopped
+//   filter_beast_server          sends itself a few requests and prints the responses
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
@@ -23,7 +23,7 @@ using asio::ip::tcp;
 using Request = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
-/// Shows a Beast request to the filter. The request must outlive the view.
+/// Adapts a Beast request to the filter. The request must outlive the view.
 weir::FilterRequest View(const Request& request, const std::string& peer) {
   const auto header = [&request](std::string_view name,
                                  std::size_t nth) -> std::optional<std::string_view> {
@@ -41,7 +41,7 @@ weir::FilterRequest View(const Request& request, const std::string& peer) {
           .header = header};
 }
 
-/// The application itself, which knows nothing about limits.
+/// The application itself, which is unaware of limits.
 Response Handle(const Request& request) {
   Response response(http::status::ok, request.version());
   response.body() = "Hello, Successfully retrieved request";

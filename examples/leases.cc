@@ -1,5 +1,5 @@
 // At most two exports at a time per account. If an export dies without releasing its permit,
-// the permit is free again after ten minutes. A manual clock lets the minutes pass at once.
+// the permit is free again after ten minutes. A manual clock skips the minutes.
 
 #include <chrono>
 #include <iostream>

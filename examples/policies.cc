@@ -1,4 +1,4 @@
-// Policies inside a program: files say who may do how much, and may change while it runs.
+// Policies inside a program: files define the limits, and may change while it runs.
 // Arguments: the policy files.
 
 #include <iostream>

@@ -1,5 +1,5 @@
-// Several processes share one limit through a store: start it several times at once, and together
-// they do at most ten jobs in any hour. Argument: the URL of a Redis, PostgreSQL, MySQL or MariaDB
+// Several processes share one limit through a store: start it several times in parallel; together
+// they run at most ten jobs in any hour. Argument: the URL of a Redis, PostgreSQL, MySQL or MariaDB
 // server.
 
 #include <chrono>

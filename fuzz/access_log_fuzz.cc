@@ -1,5 +1,5 @@
-// Lines of access logs: whatever they hold, a record's texts lie in memory that exists and its time
-// is one that a clock can show.
+// Lines of access logs: whatever they contain, a record's texts point to valid memory and its time
+// can be represented by a clock.
 
 #include <cstdint>
 #include <cstdlib>

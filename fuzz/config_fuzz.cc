@@ -1,4 +1,4 @@
-// The tree of a configuration file from anybody: it is refused with a reason, or every value is in
+// The tree of an untrusted configuration file: it is refused with a reason, or every value is in
 // its range.
 
 #include <cstddef>

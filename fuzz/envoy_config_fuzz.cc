@@ -1,6 +1,6 @@
-// A tree as a configuration of Envoy's rate limit service. What is read without a problem must
-// compile or clash, and what is printed of it must read back: of some, since that takes YAML, which
-// is slow.
+// A tree as a configuration of Envoy's rate limit service. What is read without an error must
+// compile or report a conflict, and its printed form must parse again: checked for some only, since
+// that takes YAML, which is slow.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace {
 
-/// How many of those that are valid are printed and read back: one of these.
+/// One in this many valid inputs is printed and parsed again.
 constexpr std::size_t kOneOf = 16;
 
 }  // namespace

@@ -27,7 +27,7 @@ class AlwaysAllowed final : public weir::limiter::Limiter {
  public:
   void Decide(std::span<weir::limiter::Check> checks, weir::store::Done done) override {
     for (weir::limiter::Check& check : checks) {
-      // Touch everything that the door handed over.
+      // Touch everything that the session passed on.
       std::size_t sum = check.request.domain.size();
       for (std::size_t i = 0; i < check.request.descriptors.size(); ++i) {
         for (const weir::policy::Entry& entry : check.request.descriptors[i]) {
@@ -78,7 +78,7 @@ struct Door {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Door door;
-  // Charges for what the last input left behind.
+  // Charges for what the last input left over.
   for (bool more = door.quotas.Tick(); more;) more = door.quotas.Turn();
   if (size < 2) return 0;
   const std::size_t piece = (data[0] & 0x7FU) == 0 ? size : data[0] & 0x7FU;

@@ -1,5 +1,5 @@
 // The whole HTTP path without a socket: parser, router, percent-decoding, check bodies and replies.
-// The first byte chooses where the rest is cut into two arrivals.
+// The first byte chooses where the rest is split in two.
 
 #include <algorithm>
 #include <cstddef>

@@ -5,8 +5,8 @@
 #include "notify/event.h"
 #include "notify/provider.h"
 
-// Whatever stands on the topic: refused, or an event that survives its own writing and prints as
-// one line.
+// Any message on the topic: it is refused, or is an event that survives serialization and prints
+// as one line.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::notify;
   auto event = DecodeEvent({reinterpret_cast<const char*>(data), size});

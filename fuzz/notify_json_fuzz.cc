@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using weir::Result;
   if (const auto limit = weir::notify::ParseLimit(text); limit.ok()) {
     if (!weir::notify::CheckLimit(*limit).ok()) std::abort();
-    // What we write of it we can read.
+    // What we write of it must parse again.
     const auto again = weir::notify::ParseLimit(weir::notify::LimitBody(*limit));
     if (!again.ok() || again->user_id != limit->user_id) std::abort();
   }

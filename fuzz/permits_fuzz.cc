@@ -1,5 +1,5 @@
-// The text that names permits: whatever it is, it is refused or stands for bounded permits, and
-// what is written of those is read as the same.
+// The text that identifies permits: it is refused or stands for bounded permits, and what is
+// written for those is read as the same.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   weir::limiter::Check check;
   for (std::size_t i = 0; i < permits.size(); ++i) {
     weir::limiter::PolicyVerdict verdict;
-    verdict.key = text.substr(0, i);  // another one for each
+    verdict.key = text.substr(0, i);  // a different one for each
     verdict.decision.lease = permits[i].lease;
     check.verdicts.push_back(verdict);
   }

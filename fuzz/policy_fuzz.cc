@@ -1,5 +1,5 @@
-// The tree of a policy file from anybody: it is refused with a place, or compiles to policies that
-// match and make keys. The text's own words are tried as a request, so that what was written is
+// The tree of an untrusted policy file: it is refused with a location, or compiles to policies that
+// match and make keys. Words of the input are tried as a request, so that what was written is
 // also looked up.
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace {
 
 using weir::policy::Entry;
 
-// Words of the text in pairs: names and values that the policies have a chance to know.
+// Words of the input in pairs: names and values that the policies are likely to contain.
 std::vector<Entry> Words(std::string_view text) {
   std::vector<std::string_view> words;
   while (!text.empty() && words.size() < 16) {

@@ -1,4 +1,4 @@
-// Bytes of a client or an upstream as the proxy reads them: heads, then a body cut in two places.
+// Bytes of a client or an upstream as the proxy reads them: heads, then a body split in two.
 // What was accepted must mean the same to the next server, so a forwarded head is parsed again.
 
 #include <cstddef>
@@ -54,7 +54,7 @@ void ReadRequest(std::string_view bytes) {
   std::string forwarded;
   weir::proxy::WriteRequestHead(head, {"192.0.2.1", (bytes.size() & 1U) != 0}, forwarded);
   RequestHead again;
-  // Our own fields come on top of those that were let in.
+  // Our own fields are added to those that were accepted.
   const HeadResult reread = ParseRequestHead(
       forwarded, {.bytes = 1U << 20U, .target_bytes = 1U << 20U, .fields = 1000}, again);
   Require(reread.size == forwarded.size());

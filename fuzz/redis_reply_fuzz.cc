@@ -1,6 +1,6 @@
-// Bytes of a Redis server, whole and in pieces: whatever they are, nothing breaks, memory stays
-// bounded, the replies are the same however the bytes arrive, and a store that takes them for the
-// answer of its script either understands them or says that it does not.
+// Bytes of a Redis server, whole and in pieces: whatever they are, nothing crashes, memory stays
+// bounded, the replies are the same however the bytes arrive, and a store that receives them as
+// the answer of its script either understands them or reports that it does not.
 
 #include <cstddef>
 #include <cstdint>

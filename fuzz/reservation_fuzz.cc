@@ -1,5 +1,5 @@
-// The text that names a reservation: whatever it is, it is refused, or it stands for a bounded
-// reservation that is written as the same text.
+// The text that identifies a reservation: it is refused, or it stands for a bounded reservation
+// that is written as the same text.
 
 #include <cstddef>
 #include <cstdint>

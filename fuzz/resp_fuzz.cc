@@ -1,5 +1,5 @@
-// Bytes of a Redis client, whole and in pieces, answered at once and late: whatever they are,
-// nothing breaks, memory stays bounded and the replies are the same however the bytes arrive.
+// Bytes of a Redis client, whole and in pieces, answered immediately and late: whatever they are,
+// nothing crashes, memory stays bounded and the replies are the same however the bytes arrive.
 
 #include <cctype>
 #include <cstddef>
@@ -26,7 +26,7 @@ void Require(bool condition) {
 }
 
 /// What sessions share. Kept between inputs, as a server keeps it between connections: a batch has
-/// room for 1024 questions, and making that costs more than most inputs.
+/// room for 1024 questions, and allocating that costs more than most inputs.
 struct Door {
   Door(bool later, bool locked) {
     limiter.later = later;
@@ -63,7 +63,7 @@ std::string Converse(std::string_view bytes, std::size_t piece, Door& door) {
   return replies;
 }
 
-// Some answers tell the time or count what came before.
+// Some answers contain the time or count what came before.
 bool Repeatable(std::string_view bytes) {
   std::string lower;
   for (const char c : bytes)

@@ -1,5 +1,5 @@
-// Messages of the rate limit quota service into the streams of a reactor, time and answers chosen
-// by the input: bytes are cut into records of a kind, a length and so many bytes.
+// Messages of the rate limit quota service on the streams of a reactor; the input chooses time and
+// answers: bytes are cut into records of a kind, a length and that many bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +47,7 @@ class Moody final : public weir::limiter::Limiter {
 class Peer final : public weir::grpc::QuotaPeer {
  public:
   bool Send(const QuotaStreams::Response& response) override {
-    // What Envoy 1.40 does not understand must never leave.
+    // What Envoy 1.40 does not understand must never be sent.
     for (const auto& action : response.bucket_action()) {
       if (action.has_abandon_action()) continue;
       const auto& assignment = action.quota_assignment_action();

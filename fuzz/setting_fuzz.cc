@@ -1,4 +1,4 @@
-// One setting from a flag or a variable: the first byte says which, the rest is its value. And the
+// One setting from a flag or a variable: the first byte chooses it, the rest is its value. Also the
 // same bytes as a URL whose secrets must not be shown.
 
 #include <cstddef>

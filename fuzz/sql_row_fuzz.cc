@@ -1,5 +1,5 @@
-// The bytes of a row, which may be anybody's: whatever passes must be what would be written back,
-// and every step must stand it.
+// The bytes of a row, which are untrusted: what is accepted must equal what would be written back,
+// and every step must tolerate it.
 
 #include <cstdint>
 #include <cstdlib>

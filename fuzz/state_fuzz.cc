@@ -1,6 +1,6 @@
 // Any bytes that Valid accepts can be stepped: no step reads or writes out of bounds, overflows, or
-// leaves bytes that Valid refuses. The quota is any, so states also meet quotas they were not made
-// under.
+// leaves bytes that Valid refuses. The quota is arbitrary, so states also meet quotas they were not
+// made under.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +23,7 @@ using weir::Quota;
 using weir::Result;
 using weir::algorithm::State;
 
-/// Takes numbers off the front of the input; zeros when it is used up.
+/// Takes numbers off the front of the input; zeros at its end.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
@@ -64,7 +64,7 @@ Result<Quota> AnyQuota(Algorithm algorithm, std::int64_t limit, std::int64_t win
   std::abort();
 }
 
-/// A state in a buffer of exactly the capacity it is given, so that a sanitizer sees one byte too
+/// A state in a buffer of exactly the given capacity, so that a sanitizer detects one byte too
 /// many.
 class Key {
  public:
@@ -104,7 +104,7 @@ void Step(const Quota& quota, Key& key, std::int64_t what, Nanos now, std::int64
   } else if (what % 7 == 1) {
     algorithm::Release(quota, key.Sized(0), now, number);
   } else if (what % 7 == 2) {
-    // Lasts for as long as the step's number says, and is settled at once or by a wrong stamp.
+    // Held for as long as the step's number says, then settled, immediately or with a wrong stamp.
     State& state = key.Sized(algorithm::CapacityForReserve(quota, key.state()));
     const Decision decision = algorithm::Reserve(quota, state, now, number & 0xFF, number);
     Check(quota, state, decision);

@@ -1,5 +1,5 @@
-// What one Weir asks of another, and its answers: whatever the bytes are, they are refused or stand
-// for bounded applications, and what is written of those is read as the same.
+// What one Weir sends another, and the answers: whatever the bytes are, they are refused or stand
+// for bounded applications, and what is written for those is read as the same.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     pointers.push_back(&application);
   }
   if (pointers.size() > wire::kMaxApplications || charges > wire::kMaxCharges) __builtin_trap();
-  // A quota may be written in lower terms than it was read in; from then on nothing changes.
+  // A quota may be written in lower terms than it was read in; after that nothing changes.
   const std::string written = wire::WriteQuestion(pointers);
   const auto again = wire::Question::Read(written);
   if (!again.ok()) __builtin_trap();

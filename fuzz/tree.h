@@ -1,9 +1,9 @@
 #pragma once
 
-// Bytes as a tree of YAML nodes without yaml-cpp, which costs more than everything that is read
-// from its trees and refuses most of what a fuzzer tries. Every input is a tree: what is not closed
-// is closed at the end, and what fits nowhere is skipped. JSON reads as what it says. The target
-// `yaml` has the text.
+// Bytes as a tree of YAML nodes without yaml-cpp, which costs more than everything that reads its
+// trees and rejects most of what a fuzzer generates. Every input is a tree: what is not closed is
+// closed at the end, and what fits nowhere is skipped. JSON is read with its meaning. The target
+// `yaml` covers the text.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace weir::fuzz {
 
-/// Keeps what yaml::Document promises: field names are scalars, each once, and no tree is too deep.
+/// Guarantees what yaml::Document promises: field names are scalars, each once, and bounded depth.
 /// Not thread-safe.
 class Tree {
  public:
@@ -68,7 +68,7 @@ class Tree {
     return Word(" \t\r\n,{}[]");
   }
 
-  /// A bracket that is too deep, or of the other kind, is nobody's.
+  /// Skips a bracket that is too deep or does not match.
   void SkipIfStuck(std::size_t before) {
     if (rest_.size() == before) rest_.remove_prefix(1);
   }

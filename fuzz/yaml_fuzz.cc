@@ -1,4 +1,4 @@
-// YAML from anybody, as policy and configuration files are: it is refused with a place, or is a
+// Untrusted YAML, such as policy and configuration files: it is refused with a location, or is a
 // tree within the limits.
 
 #include <cstddef>
@@ -21,7 +21,7 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// The weight of a node, which must be what it says.
+/// The weight of a node, which must match the recorded one.
 std::size_t Check(const Node& node, std::size_t depth) {
   Require(depth <= kLimits.max_depth);
   std::size_t weight = 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who includes whom against scripts/layers.txt. Usage: check_layers.py [ROOT]
+"""Checks which file includes which against scripts/layers.txt. Usage: check_layers.py [ROOT]
 
 Prints one line per wrong include, `file:line: why`, and exits 1 if there is one.
 """
@@ -17,7 +17,7 @@ STANDARD = re.compile(r"^[a-z0-9_]+$")
 
 
 class Table:
-    """layers.txt, read and checked."""
+    """layers.txt, parsed and checked."""
 
     def __init__(self, path):
         self.layers, self.backends, self.drivers, self.shared = {}, {}, {}, {}
@@ -80,7 +80,7 @@ def judge_public(angle, header):
 
 
 def judge(table, path, angle, header):
-    """Why src/`path` may not include `header`; None if it may."""
+    """Why src/`path` must not include `header`; None if it may."""
     layer, folder = parts(path)
     if angle:
         if layer in table.plain and not PLAIN.match(header):
@@ -110,7 +110,7 @@ def judge(table, path, angle, header):
 
 
 def judge_place(table, path):
-    """Why a file may not stand where it does; None if it may."""
+    """Why a file must not be where it is; None if it may."""
     layer, folder = parts(path)
     if layer not in table.layers:
         return f"src/{layer} is not a layer in scripts/layers.txt"
@@ -121,7 +121,7 @@ def judge_place(table, path):
 
 
 def check(root, table):
-    """All complaints about the tree below `root`, and how many files were looked at."""
+    """All errors in the tree below `root`, and how many files were checked."""
     complaints, count = [], 0
     for path in sources(root, "src"):
         count += 1
@@ -140,7 +140,7 @@ def check(root, table):
         for path in sources(root, folder):
             count += 1
             for number, angle, header in includes(root, path):
-                # An example may show the library beside a framework; a public header may not.
+                # An example may show the library with a framework; a public header must not include one.
                 if folder == "examples" and angle and header.startswith("boost/"):
                     continue
                 why = judge_public(angle, header)

@@ -1,8 +1,8 @@
 """Reads the output of benches and compares it with bench/marks.txt. Usage: check_marks.py [--part] MARKS < OUTPUT
 
-Passes the output on. A figure belongs to the bench that its name begins with (`engine.`, `slots.`). Fails if a figure has
+Echoes the output. A figure belongs to the bench that its name begins with (`engine.`, `slots.`). Fails if a figure has
 not reached its mark, if a marked figure of a bench that ran was not printed, or if none of the figures is in the list.
-With --part only a part of the bench ran: what it did not print is not missed.
+With --part only a part of the bench ran: figures that it did not print are not reported as missing.
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Checks docs/reference/seeds.md against the tests. Usage: check_seeds.py [--ran] PAGE BUILD…
 
-Every statement must have a test, or a figure that a bench measures, or a reason why it is done differently, or the word
-that it is not done yet; the table at the head of the page must count them right. Every test
-that is named must be one that ctest and its program, if it is built, know. With --ran, each must also have run in the last
-run of ctest in one of the BUILDs and passed in all that ran it; one that was skipped is listed and is not a failure, since
+Every statement must have a test, or a figure that a bench measures, or a reason why it is done differently, or a note
+that it is not done yet; the table at the head of the page must count them correctly. Every named
+test must exist in ctest and in its program, if that is built. With --ran, each must also have run in the last
+run of ctest in one of the BUILDs and passed in all that ran it; a skipped one is listed and is not a failure, since
 a machine may lack what it needs.
 """
 
@@ -33,7 +33,7 @@ def is_ctest(name):
 
 
 def read_page(path, problems):
-    """(id, ctest name, test inside of it or None) of each proof; a word about each row that has none."""
+    """(id, ctest name, test inside of it or None) of each proof; a message for each row that has none."""
     proofs, expected, rows = [], {}, 0
     with open(path, encoding="utf-8") as page:
         lines = page.read().splitlines()
@@ -104,7 +104,7 @@ def plain(test):
 
 
 def known_tests(build):
-    """Asked from another folder: even to list tests, ctest empties the log of the folder that it is given."""
+    """Runs in another folder: even to list tests, ctest empties the log of the folder that it is given."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
             file.write(f'subdirs("{os.path.abspath(build)}")\n')
@@ -114,7 +114,7 @@ def known_tests(build):
 
 
 def tests_inside(command):
-    """What a program or script has, as Suite.Test; None if it is not built."""
+    """The tests in a program or script, as Suite.Test; None if it is not built."""
     scripts = [word for word in command if word.endswith(".py") and os.path.exists(word)]
     if scripts:
         found = set()
@@ -176,7 +176,7 @@ def last_run(build):
 
 
 def outcomes(output):
-    """Of each test that was run inside: ok, SKIPPED or FAILED. One that ran several times is as bad as the worst."""
+    """The outcome of each inner test: ok, SKIPPED or FAILED; the worst if it ran several times."""
     found = {}
     for word, test in re.findall(r"^\[\s+(OK|SKIPPED|FAILED)\s+\] ([^\s(,]+)", output, re.MULTILINE):
         name = plain(test)

@@ -5,7 +5,7 @@
   coverage.py report BUILD [PART]       runs them, prints the figure of each part and its files with the most gaps, and
                                         writes every branch that was not taken into BUILD/gaps-PART.txt
 
-A part is one of protocol, policy and core; without one, all of them. Ends with 1 if a part is below 95 %, or a test failed.
+A part is one of protocol, policy and core; without one, all of them. Exits with 1 if a part is below 95 %, or a test failed.
 
 What counts is a side of a condition in the source, as clang maps it: each operand of && and ||, each condition of if, ?:,
 for and while, and each case label has a side for true and one for false. A side is taken if it is taken in any
@@ -23,7 +23,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Which folders a part is, and which tests count for it. Core is what decides.
+# The folders of each part, and the tests that count for it. Core is the code that decides.
 PARTS = {
     "protocol": (["src/protocol"], ["unit/protocol"]),
     "policy": (["src/policy"], ["unit/policy"]),
@@ -68,7 +68,7 @@ def run_all(build, names):
 
 
 def exported(build, names):
-    """The functions of clang's map, with what was counted."""
+    """The functions of clang's map, with their counts."""
     merged = build / "profiles" / "all.profdata"
     raw = [str(file) for file in (build / "profiles").glob("*.profraw")]
     subprocess.run(["llvm-profdata-14", "merge", "-sparse", "-o", str(merged), *raw], check=True)
@@ -81,7 +81,7 @@ def exported(build, names):
 
 def sides(functions, folders):
     """{file: {(line, column, end line, end column, side): taken}} of the folders. A condition in a macro belongs to the file that
-    defines the macro, so assert.h has those of assertions. What is generated while building is in no folder."""
+    defines the macro, so assert.h has those of assertions. Generated files are in no folder."""
     found = collections.defaultdict(lambda: collections.defaultdict(bool))
     prefixes = tuple(f"{folder}/" for folder in folders)
     for function in functions:
@@ -97,8 +97,8 @@ def sides(functions, folders):
 
 
 def counted(known, lines):
-    """Without assertions, comparisons that the compiler writes, and the side of a switch that no value of its enumeration takes: the
-    compiler warns if one is left out."""
+    """Excludes assertions, comparisons that the compiler generates, and the side of a switch that no value of its enumeration takes:
+    the compiler warns if a value is left out."""
     def counts(line, column):
         text = lines[line - 1]
         return not (re.match(r"\s*assert\(", text) or text.endswith("= default;") or text[:column - 1].endswith("switch ("))

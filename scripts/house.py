@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the house: lines and files per folder of src and apps, how long functions are, and the files above 350 lines.
+"""Counts lines and files per folder of src and apps, how long functions are, and the files above 350 lines.
 
 usage: house.py [REVISION]     a revision of this repository instead of the working tree
 """
@@ -35,12 +35,12 @@ def files(revision):
 
 
 def blank(found):
-    """Nothing, but for the line breaks."""
+    """Only the line breaks."""
     return "\n" * found.group(0).count("\n")
 
 
 def function_lengths(text):
-    """The lines of each function, from its first line to its closing brace; lambdas are a part of theirs."""
+    """The lines of each function, from its first line to its closing brace; lambdas count in their function."""
     for pattern in (r'R"(\w*)\(.*?\)\1"', r"//[^\n]*", r"/\*.*?\*/", r'"(?:[^"\\\n]|\\.)*"', r"'(?:[^'\\\n]|\\.)'"):
         text = re.sub(pattern, blank, text, flags=re.S)
     open_blocks, head, line, first = [], "", 1, 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on the C++ files of a build, in parallel, and remembers what was clean.
 
-A file that was clean is not looked at again until it, a project header it includes, its compile
+A file that was clean is not checked again until it, a project header it includes, its compile
 command or .clang-tidy changes. --changed takes only files that differ from main (or, on main itself,
 from the commit before), or include a header that does.
 """
@@ -18,12 +18,12 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("src/", "apps/", "tests/", "examples/", "bench/")
-# The commands are GCC's: options that clang does not know are no finding.
+# The commands are GCC's: options that clang does not know are not findings.
 KNOWN_TO_GCC_ONLY = "--extra-arg=-Wno-unknown-warning-option"
-# Headers that GCC precompiled are of no use to clang, which reads them as every other.
+# Headers precompiled by GCC are useless to clang, which reads them like any other.
 PRECOMPILED = re.compile(r" -include \S+/cmake_pch\.hxx| -fpch-preprocess| -Winvalid-pch| -Wno-error=invalid-pch")
 
-# What several files are compiled together in.
+# Generated files that compile several files together.
 JOINED = re.compile(r"/build/.*_\d+\.cc$")
 
 
@@ -42,7 +42,7 @@ def changed_files():
 
 
 def taken_apart(entry):
-    """The entries of the files that a joined file (cmake/weir.cmake) is made of, or the entry itself."""
+    """The entries of the files that a joined file (cmake/weir.cmake) includes, or the entry itself."""
     if not JOINED.search(entry["file"]) or not os.path.exists(entry["file"]):
         return [entry]
     with open(entry["file"], encoding="utf-8") as text:
@@ -70,7 +70,7 @@ def compile_commands(build, cache):
 
 
 def project_headers(build):
-    """Project file → the project files its object was built from, as ninja knows them."""
+    """Project file → the project files its object was built from, according to ninja."""
     done = subprocess.run(["ninja", "-C", build, "-t", "deps"], text=True, capture_output=True,
                           check=False)
     headers = {}

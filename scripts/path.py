@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Counts what a call crosses in the service: the functions, classes and files of src/ that run once or more for each call.
+"""Counts what a call runs in the service: the functions, classes and files of src/ that run once or more for each call.
 
 usage: path.py [--weir build/dev/weir] [--kafka kafka://host:port] [--list] [CALL…]
 
 CALL is one of http, rls, throttle, slots, notify (all, unless given; notify only with a Kafka broker). The service runs under
 callgrind twice, with few calls and with more, one after the other over one connection. A function is on the path if it was
-called at least once more for each additional call. What the compiler inlined is a part of its caller. Needs valgrind; rls also
+called at least once more for each additional call. An inlined function is part of its caller. Needs valgrind; rls also
 needs h2load and protoc, slots PostgreSQL, and notify PostgreSQL and Redis.
 """
 
@@ -75,12 +75,12 @@ def strip(name):
 
 
 def short_of(name):
-    """As strip; a lambda belongs to the function that it is written in."""
+    """Like strip; a lambda belongs to the function that contains it."""
     return re.sub(r"::\{lambda.*", "", strip(name))
 
 
 def on_path(few, more):
-    """function → file, of those that are called MORE - FEW times more often; and those of them that call another."""
+    """function → file, of those called MORE - FEW times more often; and those of them that call another."""
     (few, _), (more, pairs) = few, more
     functions = {}
     for name, (count, file) in more.items():
@@ -147,7 +147,7 @@ def redis():
 
 
 class Http:
-    """One connection that is kept."""
+    """One persistent connection."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port))

@@ -15,7 +15,7 @@ namespace {
 constexpr Nanos kLength = 10'000'000'000;
 constexpr double kSeconds = 10;
 
-/// 1 if all got the same part of what they were asked for, 1/n if one got everything.
+/// 1 if all got the same fraction of their demand, 1/n if one got everything.
 double Jain(const Scenario& scenario, const std::vector<std::uint64_t>& shares) {
   double sum = 0;
   double squares = 0;
@@ -47,7 +47,7 @@ Scenario Permits(std::int64_t limit) {
   return scenario;
 }
 
-/// What of it is told.
+/// What the result is compared with.
 enum class Against : std::uint8_t { kNothing, kExact };
 
 bool Measure(const Tell& tell, const std::string& name, const Scenario& scenario,
@@ -68,7 +68,7 @@ bool Measure(const Tell& tell, const std::string& name, const Scenario& scenario
   return !leased.violation;
 }
 
-/// 32 nodes that together want twice what there is, `each` permits a second for every one of them.
+/// 32 nodes that together want twice what there is: `each` permits per second per node.
 bool MeasureMany(const Tell& tell, std::int64_t each, Against against) {
   using namespace std::chrono_literals;
   constexpr std::size_t kNodes = 32;

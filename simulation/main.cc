@@ -1,4 +1,4 @@
-// ./dev simulate: runs the real code in a made-up world, seed after seed. See
+// ./dev simulate: runs the real code in a simulated world, seed after seed. See
 // docs/design/leases.md.
 
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include "scenario.h"
 #include "world.h"
 
-// Read by jemalloc, if that is linked: there is one thread.
+// Read by jemalloc, if that is linked: there is only one thread.
 extern "C" {
 extern const char* malloc_conf;  // NOLINT(readability-identifier-naming)
 const char* malloc_conf = "narenas:1,dirty_decay_ms:1000,lg_tcache_max:13";
@@ -132,7 +132,7 @@ const char* WorldsOf(Mutant sound) {
   return sound == Mutant::kOnlyPermits ? " --permits" : "";
 }
 
-/// Says how far a long run is: on a terminal once a second, elsewhere a line a minute.
+/// Reports the progress of a long run: on a terminal once a second, elsewhere a line a minute.
 class Progress {
  public:
   void Done(std::uint64_t seeds, std::uint64_t of) {

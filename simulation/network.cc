@@ -62,7 +62,7 @@ void Server::Note(const store::Application& application) {
           ledger_.Charged(charge.key, *charge.quota, {clock_.Now(), -charge.cost});
           break;
         }
-        [[fallthrough]];  // a return that a mutant made a refund
+        [[fallthrough]];  // a return that a mutant turned into a refund
       case store::Op::kReturn:
         ledger_.Returned(charge.key, application.lease, charge.cost);
         break;
@@ -75,7 +75,7 @@ void Server::Note(const store::Application& application) {
   }
 }
 
-/// A copy of what was asked, as bytes on a wire would be: the sender's memory may be gone.
+/// A copy of a call, as bytes on a wire would be: the sender's memory may no longer exist.
 struct RemoteStore::Message {
   Message(std::span<store::Application> batch, store::Done last, std::shared_ptr<bool> sender)
       : theirs(batch), done(std::move(last)), alive(std::move(sender)) {
@@ -85,7 +85,7 @@ struct RemoteStore::Message {
       count += application.charges.size();
       for (const store::Charge& charge : application.charges) bytes += charge.key.size();
     }
-    // All at once, so that nothing moves: parts point to each other.
+    // All reserved first, so that nothing moves: parts point to each other.
     keys.reserve(bytes);
     quotas.reserve(count);
     charges.reserve(count);
@@ -147,10 +147,10 @@ bool RemoteStore::Lost() {
 }
 
 void RemoteStore::Apply(std::span<store::Application> batch, store::Done done) {
-  if (Lost()) return;  // nobody will ever answer: that is what the guard is for
+  if (Lost()) return;  // no answer will ever come: that is what the guard is for
   const auto message = std::make_shared<Message>(batch, std::move(done), alive_);
   events_.At(events_.now() + Delay(), [this, &server = server_, message] {
-    // What has left a node arrives, whatever becomes of the node.
+    // A call that has left a node arrives, whatever happens to the node.
     server.Apply(message->answers, [this, message] {
       if (!*message->alive || Lost()) return;
       events_.At(events_.now() + Delay(), [this, message] {
@@ -160,7 +160,7 @@ void RemoteStore::Apply(std::span<store::Application> batch, store::Done done) {
   });
 }
 
-// An answer finds out for itself whether there is still somebody to answer.
+// Delivers an answer, unless its receiver no longer exists.
 void RemoteStore::Answer(const std::shared_ptr<Message>& message) {
   if (const Nanos due = pulse_->Due(events_.now()); due > events_.now()) {
     events_.At(due, [this, message] {

@@ -18,32 +18,32 @@
 
 namespace weir::simulation {
 
-/// Whether it is a bucket of the policy that all is about.
+/// Whether it is a bucket of the policy under test.
 bool IsHot(std::string_view key);
 
 /// What calls arrive at. Not thread-safe.
 class Upstream {
  public:
   virtual ~Upstream() = default;
-  /// `done` runs when all are filled, at once or later.
+  /// `done` runs when all are filled, immediately or later.
   virtual void Apply(std::span<store::Application> batch, store::Done done) = 0;
 };
 
-/// The one store all nodes share: the real memory store on the true time. Not thread-safe.
+/// The one store that all nodes share: the real memory store on the true time. Not thread-safe.
 class Server final : public Upstream {
  public:
-  /// Told what each charge of an exact check was granted, at the moment it was charged. `lease` is
-  /// the name of a concurrency quota's permit.
+  /// Receives what each charge of an exact check was granted, at the time it was charged. `lease`
+  /// is the name of a concurrency quota's permit.
   using OnCharged =
       std::function<void(std::string_view key, std::int64_t cost, std::int64_t lease)>;
 
-  /// Told the name of each permit that was released.
+  /// Receives the name of each permit that was released.
   using OnReleased = std::function<void(std::int64_t lease)>;
 
   Server(const Events& events, OnCharged on_charged, OnReleased on_released);
 
   void Apply(std::span<store::Application> batch, store::Done done) override;
-  /// Notes how things are, and later goes back to that, as a replica does that was behind.
+  /// Saves the state, and later restores it, as a failover to a lagging replica does.
   void Save();
   void LoseSince();
   /// Permits of hot keys that were charged in between.
@@ -69,12 +69,12 @@ class Server final : public Upstream {
   Ledger ledger_;
 };
 
-/// One node's way to the server, and what is wrong with it now.
+/// One node's link to the server, and its current faults.
 struct Link {
   Nanos cut_until = 0;
 };
 
-/// What a node sees of the server: calls travel, arrive late, out of order or not at all.
+/// What a node sees of the server: calls take time, and arrive late, out of order or not at all.
 ///
 /// Thread safety: as Store.
 class RemoteStore final : public store::Store {

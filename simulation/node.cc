@@ -63,12 +63,12 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
   auto set =
       *policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
   if (scenario.share_term != 0 && !scenario.exact) {
-    // The usual term is longer than most runs.
+    // The default term is longer than most runs.
     const_cast<policy::Policy&>(set->policies().front()).lease =
         *algorithm::RateTermsFor(quota, std::chrono::nanoseconds(scenario.share_term));
   }
   if (scenario.node_term == 0) return set;
-  // Nobody else has it yet. Nodes of a region lease for less than the region does.
+  // It is not shared yet. Nodes of a region lease for less than the region does.
   for (const policy::Policy& policy : set->policies()) {
     const_cast<policy::Policy&>(policy).lease =
         *algorithm::RegionTermsFor(quota, algorithm::kLongestLease);
@@ -76,7 +76,7 @@ std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, cons
   return set;
 }
 
-/// Between the leasing store and the guard: sees which charges go to the store, and breaks those
+/// Between the leasing store and the guard: sees which charges go to the store, and breaks the
 /// rules that are broken on the wire.
 class Process::Tap final : public store::Store {
  public:
@@ -102,7 +102,7 @@ class Process::Tap final : public store::Store {
         mutant != Mutant::kSharedTwice && mutant != Mutant::kPermitNotWidened) {
       return;
     }
-    // Charges lie in the memory of whoever asks, who gave them to us to read.
+    // The charges are in the caller's memory, which we may only read.
     for (const store::Charge& charge : application.charges) {
       if (charge.quota->algorithm() != process_.scenario_.quota.algorithm()) continue;
       if (!charge.key.starts_with("default/hot")) continue;
@@ -114,7 +114,7 @@ class Process::Tap final : public store::Store {
   store::Store& inner_;
 };
 
-/// A check on its way.
+/// A check in progress.
 struct Process::Pending {
   policy::Entry entries[2];
   policy::Descriptor descriptors[1];
@@ -146,7 +146,7 @@ Process::Process(Events& events, Upstream& server, const Scenario& scenario, con
 
 Process::~Process() {
   prober_.reset();
-  guarded_->Close();  // answers what still waits
+  guarded_->Close();  // answers everything that still waits
   limiter_.reset();
 }
 
@@ -154,7 +154,7 @@ void Process::Check(std::int64_t cost) { Decide(store::Op::kCharge, cost); }
 
 void Process::Refund(std::int64_t cost) {
   Decide(store::Op::kRefund, cost);
-  // One that goes to the store is what the step of the quota makes of it.
+  // The effect of one that goes to the store is determined by the quota's step.
   if (scenario_.mutant == Mutant::kRefundInStore) told_.refunded(cost);
 }
 
@@ -171,7 +171,7 @@ void Process::Decide(store::Op op, std::int64_t cost, std::int64_t lease) {
   limiter_->Decide({&pending.check, 1}, [this, &pending] { Finish(pending); });
 }
 
-/// What the store was asked for is on the server's books; the rest was spent here.
+/// What went to the store is in the server's ledger; the rest was spent here.
 void Process::Finish(Pending& pending) {
   const limiter::Check& check = pending.check;
   pending.done = true;

@@ -27,24 +27,24 @@ struct Spent {
   bool degraded = false;
   std::int64_t lease = 0;  ///< the name of a concurrency quota's permit
 };
-/// What a process tells the world.
+/// What a process reports to the world.
 struct Told {
   std::function<void(const Spent&)> spent;
-  /// A check, while the store was there, and the name of its permit.
+  /// A check admitted while the store was up, and the name of its permit.
   std::function<void(std::int64_t cost, std::int64_t lease)> admitted;
-  /// A client gave permits back, and the node may spend so many of them again.
+  /// A client refunded permits, and the node may spend this many of them again.
   std::function<void(std::int64_t back)> refunded;
 };
 
 inline constexpr std::string_view kHot = "hot";
 inline constexpr std::string_view kOther = "other";
 
-/// The policies of a scenario: `leased`, and beside it an exact one if there are two.
+/// The policies of a scenario: `leased`, and in addition an exact one if there are two.
 std::shared_ptr<const policy::PolicySet> Policies(const Scenario& scenario, const Quota& quota,
                                                   policy::PolicyIds& ids);
 
-/// One process of the service, from the limiter down to its connection: the real code, with timers,
-/// a clock and a network of ours.
+/// One process of the service, from the limiter down to its connection: the real code, with
+/// simulated timers, clock and network.
 class Process {
  public:
   Process(Events& events, Upstream& server, const Scenario& scenario, const NodeClock& clock,
@@ -55,9 +55,9 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void Check(std::int64_t cost);
-  /// Gives back a check that was admitted.
+  /// Refunds a check that was admitted.
   void Refund(std::int64_t cost);
-  /// Gives back the permit of that name, whichever node has granted it.
+  /// Releases the permit with that name, whichever node granted it.
   void Release(std::int64_t lease) { Decide(store::Op::kRelease, 1, lease); }
   void Drain() { leasing_->Drain(); }
   /// Units of the rate that it counts on.
@@ -77,12 +77,12 @@ class Process {
   const Told told_;
   std::uint64_t allowed_ = 0;
   std::uint64_t refused_ = 0;
-  std::uint64_t refunded_ = 0;  // told
+  std::uint64_t refunded_ = 0;  // reported so far
   store::guard::Guard guard_;
   store::lease::Leases leases_;
   std::shared_ptr<store::lease::LeaseMetrics> metrics_;
   limiter::Shared shared_;
-  // The keys of checks on their way that went on to the store, by the place of their text: a check
+  // The keys of checks in progress that went on to the store, by the address of their text: a check
   // may wait before it does, and others have the same keys.
   std::unordered_set<const char*> sent_;
   store::lease::LeasingStore* leasing_ = nullptr;

@@ -88,7 +88,7 @@ std::optional<std::string> InFlight::FirstTooMany(const Quota& quota) const {
     const std::optional<Nanos>& over = permit.claimed ? permit.done : permit.released;
     changes.push_back({std::min(over.value_or(ends), ends), -permit.cost});
   }
-  // What ends at a moment makes room for what begins at it.
+  // What ends at a time makes room for what begins at that time.
   std::ranges::sort(changes, {},
                     [](const Admission& one) { return std::pair(one.time, one.cost); });
   std::int64_t now = 0;

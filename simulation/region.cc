@@ -32,7 +32,7 @@ store::lease::LeaseOptions LeaseOptionsOf(const Scenario& scenario, const Clock&
   return options;
 }
 
-/// What nodes call the bucket of the hot policy.
+/// The key that nodes use for the hot policy's bucket.
 constexpr std::string_view kHotKey = "default/hot|hot:1";
 
 std::uint32_t Seed(std::mt19937_64& random) { return static_cast<std::uint32_t>(random() | 1U); }
@@ -57,7 +57,7 @@ struct Region::Process {
       process_.guarded->Apply(batch, [this, batch, leases, last = std::move(done)] {
         const Nanos at = batch.front().at;
         const std::uint64_t before = process_.leasing == nullptr ? 0 : grants();
-        last();  // the memory of `batch` is gone
+        last();  // the memory of `batch` may no longer exist
         if (leases && process_.leasing != nullptr && grants() == before + 1)
           charged_[grants()] = at;
       });
@@ -74,7 +74,7 @@ struct Region::Process {
       : guard(guarding), leases(lending) {}
   ~Process() {
     prober.reset();
-    guarded->Close();  // answers what still waits
+    guarded->Close();  // answers everything that still waits
     leasing.reset();
   }
   Process(const Process&) = delete;
@@ -114,7 +114,7 @@ std::uint64_t Region::lent() const {
   return lent_ + process_->leases.metrics().front()->lent.value();
 }
 
-/// A question of a client, and its memory.
+/// A client's call, and its memory.
 struct Region::Own {
   Own(const Quota& quota, store::Op op, std::int64_t cost)
       : terms(algorithm::AtRegion(*algorithm::RegionTermsFor(quota, algorithm::kLongestLease))),
@@ -172,7 +172,7 @@ void Region::Apply(std::span<store::Application> batch, store::Done done) {
     events_.At(due, [this, batch, last = std::move(done)] { Apply(batch, last); });
     return;
   }
-  // One by one, so that what is decided here is noted when it is.
+  // One by one, so that decisions made here are noted when they are made.
   auto left = std::make_shared<std::size_t>(batch.size());
   for (store::Application& application : batch) {
     process_->leasing->Apply({&application, 1}, [this, &application, left, done] {
@@ -182,7 +182,7 @@ void Region::Apply(std::span<store::Application> batch, store::Done done) {
   }
 }
 
-/// What was decided by permits held here; the home store has the rest on its books.
+/// Notes what was decided from permits held here; the home store has the rest in its ledger.
 void Region::Note(const store::Application& application) {
   if (application.op == store::Op::kLease) return CheckLent(application);
   if (application.op != store::Op::kCharge || !application.status.ok()) return;
@@ -191,8 +191,8 @@ void Region::Note(const store::Application& application) {
   on_charged_(charge.key, charge.cost, 0);
 }
 
-/// What the oracle sees only of a limit that is used to the last permit: a node spends for as long
-/// as it may, and by then the home store must still count on it.
+/// Checks what the oracle sees only if a limit is used to the last permit: a node may spend until
+/// its lease ends, and until then the home store must still count the permits.
 void Region::CheckLent(const store::Application& application) {
   if (!application.status.ok() || application.granted == 0 || violation_) return;
   const Quota& quota = *application.charges.front().quota;

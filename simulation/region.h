@@ -18,8 +18,8 @@
 
 namespace weir::simulation {
 
-/// The store of a region: the real leasing store, which lends, behind a guard of its own and a link
-/// to the home store, far away. Not thread-safe.
+/// The store of a region: the real leasing store, which lends, with its own guard and a link to the
+/// distant home store. Not thread-safe.
 class Region final : public Upstream {
  public:
   Region(Events& events, Server& home, const Scenario& scenario, std::uint64_t seed,
@@ -30,18 +30,18 @@ class Region final : public Upstream {
 
   void Apply(std::span<store::Application> batch, store::Done done) override;
 
-  /// A client of this process asks. `admitted` runs if its check passed.
+  /// A client of this process makes a check. `admitted` runs if it passed.
   void Check(std::int64_t cost, std::function<void()> admitted);
-  /// Such a client gives back what it was admitted; returns how many permits can be spent again.
+  /// Such a client refunds an admitted check; returns how many permits can be spent again.
   std::int64_t Refund(std::int64_t cost);
 
   Link& link() noexcept { return link_; }
   Pulse& pulse() noexcept { return *pulse_; }
   /// Permits that nodes have leased here.
   std::uint64_t lent() const;
-  /// The first of them that a node could have spent after the home store's term, in words.
+  /// Describes the first of them that a node could have spent after the home store's term.
   const std::optional<std::string>& violation() const noexcept { return violation_; }
-  /// Ends the process and starts another one: all that is held counts as spent.
+  /// Ends the process and starts another one: everything held counts as spent.
   void Crash();
 
  private:
@@ -63,7 +63,7 @@ class Region final : public Upstream {
   Link link_;
   std::unique_ptr<Process> process_;
   std::uint64_t refunded_ = 0;                        // by this process
-  std::uint64_t lent_ = 0;                            // of processes before
+  std::uint64_t lent_ = 0;                            // by earlier processes
   std::unordered_map<std::uint64_t, Nanos> charged_;  // when the home store made each grant
   std::optional<std::string> violation_;
 };

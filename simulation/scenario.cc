@@ -14,7 +14,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : random_(seed) {}
   std::int64_t operator()(std::int64_t low, std::int64_t high) {
-    // Not a distribution of the library: a seed must mean the same everywhere.
+    // Not a standard distribution: a seed must mean the same everywhere.
     return low + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(high - low + 1));
   }
   bool Percent(int percent) { return (*this)(1, 100) <= percent; }
@@ -58,7 +58,7 @@ Quota DrawQuota(Algorithm algorithm, std::int64_t limit, Nanos window, std::int6
   }
 }
 
-/// Of another die, so that worlds without regions are what they were.
+/// From a separate generator, so that worlds without regions stay unchanged.
 std::size_t DrawRegions(std::uint64_t seed, Mutant mutant) {
   Dice dice(seed ^ 0xD1B54A32D192ED03ULL);
   if (mutant == Mutant::kRegionOutlived || mutant == Mutant::kOnlyRegions)
@@ -73,8 +73,8 @@ bool OfShares(Mutant mutant) {
          mutant == Mutant::kLateShare;
 }
 
-/// Of another die as well. Half of the buckets are handed out in shares that a run sees end several
-/// times; 0: this one is not.
+/// From a separate generator as well. Half of the buckets are divided into shares that end several
+/// times in a run; 0: not this one.
 Nanos DrawShareTerm(const Scenario& scenario) {
   Dice dice(scenario.seed ^ 0xA0761D6478BD642FULL);
   if (scenario.quota.algorithm() != Algorithm::kTokenBucket || scenario.regions > 0) return 0;
@@ -86,7 +86,7 @@ Nanos DrawShareTerm(const Scenario& scenario) {
   return std::max(scenario.length / dice(3, 12), 40 * kMillisecond);
 }
 
-/// What was added to worlds that were drawn before, of another die once more.
+/// Properties added later to existing worlds, from yet another generator.
 void DrawMore(Scenario& scenario) {
   Dice dice(scenario.seed ^ 0x8EBC6AF09C88C6E3ULL);
   if (scenario.mutant != Mutant::kNone && scenario.mutant != Mutant::kOnlyShares &&
@@ -107,7 +107,7 @@ void DrawMore(Scenario& scenario) {
   scenario.loses_at = dice(scenario.loses + 1, scenario.length);
 }
 
-/// One world in ten, by another die; those of the mutants that concern permits.
+/// One world in ten, by a separate generator; and those of the mutants that concern permits.
 bool OfPermits(std::uint64_t seed, Mutant mutant) {
   Dice dice(seed ^ 0xE7037ED1A0B428DBULL);
   return mutant == Mutant::kOnlyPermits || mutant == Mutant::kPermitNotWidened ||
@@ -115,7 +115,7 @@ bool OfPermits(std::uint64_t seed, Mutant mutant) {
          (mutant == Mutant::kNone && dice.Percent(10));
 }
 
-/// The network, the faults and what may come with any quota.
+/// The network, the faults and whatever may occur with any quota.
 void DrawFaults(Scenario& scenario, Nanos term, Dice& dice) {
   scenario.local = dice.Percent(30);
   scenario.two_keys = dice.Percent(20);
@@ -140,7 +140,7 @@ Scenario DrawPermits(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   const std::int64_t most_burst = dice(10, 30);
   const Nanos most_gap = dice(term / 4, 2 * term);
   const Nanos most_hold = dice.Percent(50) ? dice(1, 2 * term) : dice(lease / 4, 2 * lease);
-  // From a third of what clients would hold at once to a little more than it.
+  // From a third of what clients would hold concurrently to slightly more than that.
   const std::int64_t demand =
       static_cast<std::int64_t>(count) * most_burst * std::min(most_hold, lease) / (2 * most_gap);
   const auto concurrency = [lease](std::int64_t limit) {
@@ -223,11 +223,11 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   const Nanos window = dice(250, 900) * (regions > 0 ? 8 : 1) * kMillisecond;
   const std::size_t count =
       nodes != 0 ? nodes : static_cast<std::size_t>(dice(2, dice.Percent(20) ? 8 : 3));
-  // A region keeps what nodes keep asking for: half of them are asked in many small bursts.
+  // A region keeps only what nodes keep requesting: in half of the worlds, in many small bursts.
   const bool dense = regions > 0 && dice.Percent(50);
   const std::int64_t most_burst = dice(10, 30) / (dense ? 4 : 1);
   const Nanos most_gap = dice(window / 40, window / 8) / (dense ? 10 : 1);
-  // From a third of the demand to a little more than it.
+  // From a third of the demand to slightly more than it.
   const std::int64_t demand =
       static_cast<std::int64_t>(count) * most_burst * (window / (most_gap + 1)) + 1;
   const bool prelude = dice.Percent(40);
@@ -248,7 +248,7 @@ Scenario Draw(std::uint64_t seed, Mutant mutant, std::size_t nodes) {
   scenario.prelude = prelude;
   scenario.length = prelude ? dice(4, 24) * term : window + dice(0, 12) * term;
   if (prelude && algorithm == Algorithm::kSlidingLog) {
-    // What a wrong return frees of a log is missing a window later.
+    // What a wrong return frees in a log is missing a window later.
     if (dice.Percent(30)) scenario.length = window + dice(1, 8) * term;
     if (dice.Percent(50)) scenario.prelude_cost = limit / dice(20, 100);
   }

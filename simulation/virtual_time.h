@@ -1,6 +1,6 @@
 #pragma once
 
-// Time that passes only from event to event: a whole run happens on one thread, and the same seed
+// Time that advances only from event to event: a whole run happens on one thread, and the same seed
 // gives the same run.
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace weir::simulation {
 
-/// What will happen, in order of time; what happens at the same time, in the order it was planned.
-/// Not thread-safe.
+/// Scheduled events, in order of time; those with the same time, in the order in which they were
+/// scheduled. Not thread-safe.
 class Events {
  public:
   /// The true time, which is also the store's.
@@ -39,7 +39,7 @@ class Events {
     return id;
   }
   void Cancel(const Id& id) {
-    // Its place is free again when its time comes.
+    // Its place becomes free when its time comes.
     if (plans_[id.place].number == id.number) plans_[id.place] = {};
   }
 
@@ -66,7 +66,7 @@ class Events {
     Nanos time;
     Id id;
 
-    /// The heap has the greatest first, and that is the earliest.
+    /// The heap puts the greatest first, and that is the earliest.
     friend bool operator<(const Due& one, const Due& other) noexcept {
       return one.time != other.time ? one.time > other.time : one.id.number > other.id.number;
     }
@@ -79,10 +79,10 @@ class Events {
   std::vector<std::uint32_t> free_;  // places in plans_
 };
 
-/// The farthest that a clock's rate may be off: a thousandth.
+/// The largest error of a clock's rate: a thousandth.
 inline constexpr std::int64_t kWorstPpm = 999;
 
-/// The true time as a Clock, from a moment in our days on.
+/// The true time as a Clock, starting at a present-day date.
 class StoreClock final : public Clock {
  public:
   explicit StoreClock(const Events& events) : events_(events) {}
@@ -93,7 +93,7 @@ class StoreClock final : public Clock {
   const Events& events_;
 };
 
-/// A node's clock: wrong by some offset, and in its rate by some parts in a million.
+/// A node's clock: wrong by an offset, and its rate by some parts per million.
 class NodeClock final : public Clock {
  public:
   NodeClock(const Events& events, Nanos offset, std::int64_t ppm)
@@ -101,7 +101,7 @@ class NodeClock final : public Clock {
   Nanos Now() const noexcept override {
     return offset_ + events_.now() + events_.now() * ppm_ / 1'000'000;
   }
-  /// How long it truly takes until this clock has counted `span`.
+  /// The true time until this clock has advanced by `span`.
   Nanos True(Nanos span) const noexcept { return span - span * ppm_ / 1'000'000; }
 
  private:
@@ -110,7 +110,7 @@ class NodeClock final : public Clock {
   const std::int64_t ppm_;
 };
 
-/// Whether a node's process runs; it may stand still and go on later.
+/// Whether a node's process runs; it may freeze and continue later.
 struct Pulse {
   Nanos stands_until = 0;
 

@@ -12,20 +12,20 @@ namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
 
-/// The wider of two quotas: what both together may admit at most.
+/// The wider of two quotas: the most that both together may admit.
 const Quota& Wider(const Quota& one, const Quota& other) {
   return one.limit() >= other.limit() ? one : other;
 }
 
-/// The quota with so many permits more.
+/// The quota with this many more permits.
 Quota WithMore(const Quota& quota, std::int64_t more) {
   algorithm::Numbers numbers = algorithm::NumbersOf(quota);
   numbers.limit += more;
   return *algorithm::Of(quota).make(numbers);
 }
 
-/// What a process may grant by itself. A bucket keeps its debt as time when its policy changes, and
-/// shares are rounded to whole permits, so each change may free a part of one.
+/// The most that a process may grant by itself. A bucket keeps its debt as time when its policy
+/// changes, and shares are rounded to whole permits, so each change may free a fraction of one.
 Quota LocalShare(const Scenario& scenario) {
   const Quota share = policy::ShareOf(Wider(scenario.quota, scenario.changed), 0.1);
   const bool changes = scenario.quota != scenario.changed;
@@ -137,7 +137,7 @@ void World::Stop(Node& node) {
                          std::to_string(most) + " granted";
   }
   node.process.reset();
-  // What a process may grant by itself is bounded for each: docs/design/leases.md.
+  // The local share of each process is bounded: docs/design/leases.md.
   const Quota share = LocalShare(scenario_);
   if (const auto refused = FirstRefused(share, std::exchange(node.degraded, {}));
       refused && !outcome_.violation) {
@@ -202,7 +202,7 @@ void World::Note(Node& node, const Spent& spent) {
   if (IsHot(spent.key)) node.degraded.push_back({node.clock.Now(), spent.cost});
 }
 
-/// What did not happen after all is given back a little later, on the node that let it pass.
+/// A client refunds what did not happen after all a little later, on the node that admitted it.
 void World::PlanRefund(Node& node, std::int64_t cost) {
   if (scenario_.refund_percent == 0 || Draw(1, 100) > scenario_.refund_percent) return;
   const Nanos term = scenario_.quota.window().count() / 20;
@@ -212,7 +212,7 @@ void World::PlanRefund(Node& node, std::int64_t cost) {
   });
 }
 
-/// A client gives its permit back when it is done, at any node, perhaps twice; or never.
+/// A client releases its permit when it is done, at any node, perhaps twice; or never.
 void World::PlanRelease(Node& node, std::int64_t lease) {
   in_flight_.Claimed(lease);
   if (lease == 0 || Draw(1, 100) <= scenario_.kept_percent) return;
@@ -234,8 +234,8 @@ void World::ReleaseAt(Node& node, Nanos time, std::int64_t lease) {
   });
 }
 
-/// Nodes together never count on more units of the rate than there are. Looked at now and then:
-/// what a node has too many is often far less than what it could spend with them.
+/// Nodes together never count on more units of the rate than there are. Checked directly, at
+/// intervals: a node with too many often spends far less than it could with them.
 void World::CountUnits() {
   std::int64_t units = 0;
   for (const auto& node : nodes_) {
@@ -245,7 +245,7 @@ void World::CountUnits() {
     outcome_.violation = "nodes count on " + std::to_string(units) + " units of the rate, of " +
                          std::to_string(algorithm::kShareUnits);
   }
-  constexpr Nanos kLooks = 128;  // in a term
+  constexpr Nanos kLooks = 128;  // checks per term
   events_.At(events_.now() + scenario_.share_term / kLooks, [this] { CountUnits(); });
 }
 
@@ -258,7 +258,7 @@ void World::Admit(std::string_view key, std::int64_t cost, std::int64_t lease) {
   }
 }
 
-/// All that was admitted, in the store's time, against the quota as it was written.
+/// Compares everything that was admitted, in the store's time, with the original quota.
 void World::Judge() {
   if (outcome_.violation) return;
   const Quota quota = WithMore(Wider(scenario_.quota, scenario_.changed), server_.lost());
@@ -272,11 +272,11 @@ void World::Judge() {
     outcome_.violation = "as if what was returned had never been charged: " + *refused;
     return;
   }
-  // A region never waits: grants that are lost, or travel for longer than they last, are no use to
-  // it.
+  // A region never waits: grants that are lost, or take longer to arrive than they last, are
+  // useless to it.
   const bool unserved = scenario_.regions > 0 &&
                         (scenario_.lost_percent > 0 || scenario_.most_delay > scenario_.node_term);
-  // An answer that is lost takes what it grants with it, perhaps all that there is (seed 329992).
+  // A lost answer takes its grant with it, perhaps everything there is (seed 329992).
   const bool taken = scenario_.lost_percent > 0 && server_.granted() >= quota.limit();
   const bool faults =
       unserved || taken || scenario_.cuts + scenario_.freezes + scenario_.crashes > 0;

@@ -17,25 +17,25 @@
 
 namespace weir::simulation {
 
-/// What came of a run.
+/// The result of a run.
 struct Outcome {
-  std::optional<std::string> violation;  ///< what must not happen, in words
-  std::uint64_t digest = 0;              ///< of all that was admitted and when
+  std::optional<std::string> violation;  ///< what must not happen, described
+  std::uint64_t digest = 0;              ///< of everything that was admitted and when
   std::uint64_t allowed = 0;
   std::uint64_t refused = 0;
   std::uint64_t local = 0;  ///< checks decided without the store
   std::uint64_t degraded = 0;
-  std::uint64_t calls = 0;            ///< of the store
-  std::uint64_t shared = 0;           ///< permits spent of shares of the rate
-  std::uint64_t lost = 0;             ///< permits that ended unspent
-  std::uint64_t asks = 0;             ///< of these calls: for permits in advance
+  std::uint64_t calls = 0;            ///< to the store
+  std::uint64_t shared = 0;           ///< permits spent from shares of the rate
+  std::uint64_t lost = 0;             ///< permits that expired unspent
+  std::uint64_t asks = 0;             ///< of these calls: requests for permits in advance
   std::uint64_t granted = 0;          ///< permits, to these
   std::uint64_t lent = 0;             ///< of these, by regions
   std::vector<std::uint64_t> shares;  ///< checks admitted on each node
 };
 
-/// A scenario, from its first event to the verdict of the oracle. Not thread-safe; nothing is
-/// shared between worlds.
+/// A scenario, from its first event to the verdict of the oracle. Not thread-safe; worlds share
+/// nothing.
 class World {
  public:
   explicit World(const Scenario& scenario);

@@ -1,4 +1,4 @@
-// What clients ask of the nodes of a World, and of its regions.
+// The demand of clients on the nodes of a World, and on its regions.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,7 +38,7 @@ void World::PlanDemand(Node& node) {
   for (std::int64_t i = Draw(8, 14); i > 0; --i) {
     CheckAt(node, time += Draw(0, 50'000), Draw(1, scenario_.prelude_cost));
   }
-  // One now and then is enough to keep what is held.
+  // One occasional check is enough to keep what is held.
   for (; trickles && time < silence; time += term / 5) CheckAt(node, time, 1);
   events_.At(silence, [this, &node] { PlanBurst(node); });
 }
@@ -53,7 +53,7 @@ void World::PlanSteady(Node& node) {
 }
 
 void World::PlanBurst(Node& node) {
-  // Sometimes just before or after what a lease lasts, where the edges are.
+  // Sometimes just before or after a lease ends, where the edge cases are.
   const Nanos gap = Draw(0, scenario_.most_gap);
   events_.At(events_.now() + gap, [this, &node] {
     if (scenario_.together) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// For the files of World alone.
+// Only for the files of World.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,13 +22,13 @@ struct World::Node {
         policies(std::move(first)) {}
 
   std::size_t index = 0;
-  std::uint64_t refunded = 0;  // to the process that runs
+  std::uint64_t refunded = 0;  // to the running process
   NodeClock clock;
   std::shared_ptr<Pulse> pulse;
   Link link;
   std::mt19937_64 random;
   policy::LivePolicies policies;
-  std::vector<Admission> degraded;   // of the process that runs, by the node's clock
+  std::vector<Admission> degraded;   // of the running process, by the node's clock
   std::unique_ptr<Process> process;  // null: crashed
 };
 

@@ -11,8 +11,8 @@
 
 namespace weir::app {
 
-/// How a program that did not start ends: 2 if the command line, a setting or a file is wrong, so
-/// that starting it again will not help; else 1.
+/// The exit code of a program that did not start: 2 if the command line, a setting or a file is
+/// wrong, so that starting it again will not help; else 1.
 inline int StartFailure(const Error& error) noexcept {
   return error.code == Code::kInvalidArgument ? 2 : 1;
 }
@@ -22,7 +22,7 @@ inline int StartFailure(const Error& error) noexcept {
 /// Thread safety: made before main begins, read-only afterwards.
 class Command {
  public:
-  /// Adds options to `word` and says what it does.
+  /// Adds options to `word` and describes it.
   using Configure = void (*)(Syntax word);
 
   Command(const char* name, const char* description, Configure configure);
@@ -31,10 +31,10 @@ class Command {
   const char* description() const noexcept { return description_; }
   void Add(Syntax program) const;
 
-  /// All of them, in alphabetical order.
+  /// All commands, in alphabetical order.
   static std::vector<const Command*> All();
 
-  /// Reads the command line and runs the command that it names; the program's exit code.
+  /// Parses the command line and runs the command that it names; returns the exit code.
   static int Run(std::vector<std::string> words);
 
  private:

@@ -5,7 +5,7 @@
 #include "command.h"
 
 // weir completion bash | zsh | fish: a script for the shell, made from the program's own words and
-// options, so that it never lags behind them.
+// options, so that it is never out of date.
 
 namespace weir::app::completion_command {
 namespace {
@@ -41,7 +41,7 @@ std::string WordsOf(const Place& place) {
   return words;
 }
 
-/// The words before the cursor that are no options, and what may follow them.
+/// The words before the cursor that are not options, and what may follow them.
 std::string Cases(const std::vector<Place>& places, const char* before, const char* after) {
   std::ostringstream out;
   for (const Place& place : places) {

@@ -11,7 +11,7 @@
 namespace weir::app {
 namespace {
 
-// A cell that is longer moves the rest of its row, and not that of all others.
+// A longer cell shifts only the rest of its own row, not that of all the others.
 constexpr std::size_t kAligned = 100;
 
 std::string Escape(const char* format, std::uint32_t code) {
@@ -80,7 +80,7 @@ std::string Table::ToString() const {
       line += "  ";
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    // Empty names say only how many columns there are.
+    // Empty names only give the number of columns.
     if (line.empty() && &row == &rows_.front()) continue;
     out += line + '\n';
   }

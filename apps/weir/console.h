@@ -1,6 +1,6 @@
 #pragma once
 
-// What commands print: texts from outside must not steer the terminal they are shown on.
+// What commands print: texts from outside must not control the terminal they are shown on.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace weir::app {
 
-/// As many columns as the longest name of a bucket may take (policy/keys.h), each byte as \x1b.
+/// Enough columns for the longest name of a bucket (policy/keys.h), with each byte as \x1b.
 inline constexpr std::size_t kWhole = std::size_t{4} * 4096;
 
-/// The text with everything visible that a terminal would obey or that would reorder what is read:
+/// The text, with everything made visible that controls a terminal or reorders what is read:
 /// control characters, escapes, bidirectional and invisible characters and bytes that are not UTF-8
 /// become \n, \x1b or \u{202e}. Texts of more than `columns` are cut and end in "…".
 std::string Shown(std::string_view text, std::size_t columns = kWhole);
@@ -22,7 +22,7 @@ std::string Shown(std::string_view text, std::size_t columns = kWhole);
 std::size_t Columns(std::string_view text);
 
 /// Rows under a head, in columns. Every cell goes through Shown. A cell is only cut if `widest`
-/// says so: a name that is not whole is of no use to another command. Not thread-safe.
+/// says so: an incomplete name is of no use to another command. Not thread-safe.
 class Table {
  public:
   /// A name that begins with '>' has its column aligned to the right.

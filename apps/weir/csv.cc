@@ -11,7 +11,7 @@ Error LostQuote() {
   return Invalid("a field with quotes in it must be quoted, and each of them doubled");
 }
 
-/// The quoted field at the start of `rest`, which then begins behind it. `open`: it has no end.
+/// The quoted field at the start of `rest`, which is then removed. `open`: it has no end.
 Result<std::string> TakeQuoted(std::string_view& rest, bool& open) {
   std::string field;
   for (std::size_t i = 1; i < rest.size(); ++i) {
@@ -40,7 +40,7 @@ Result<std::string> TakeField(std::string_view& rest, bool& open) {
   return std::string(field);
 }
 
-/// `open`: the last field has no end. What is behind the first error is read for that alone.
+/// `open`: the last field has no end. After the first error, the rest is read only for that.
 Result<std::vector<std::string>> Take(std::string_view line, bool& open) {
   std::vector<std::string> fields;
   Status wrong;

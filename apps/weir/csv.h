@@ -1,7 +1,7 @@
 #pragma once
 
-// CSV as in RFC 4180, a row to a line, read strictly: files of payments and caps come from programs
-// that quote in their own ways, and a row that is taken for another must not pass.
+// CSV as in RFC 4180, one row per line, read strictly: files of payments and caps come from
+// programs with their own ways of quoting, and a row must never be taken for another.
 
 #include <cstdint>
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace weir::app {
 
-/// The fields of one line. An error if a quote stands where it would be lost.
+/// The fields of one line. An error if a quote is where it would be lost.
 Result<std::vector<std::string>> SplitCsv(std::string_view line);
 
-/// The fields before the first mistake: what a line that is an error was about.
+/// The fields before the first error: to show what an invalid line was about.
 std::vector<std::string> FieldsBeforeError(std::string_view line);
 
-/// Splits the lines of one file, in order. A field cannot go over several lines: those of one that
-/// does are all errors, also the ones in the middle that look like rows.
+/// Splits the lines of one file, in order. A field cannot span several lines: the lines of one that
+/// does are all errors, including those in the middle that look like rows.
 ///
 /// Not thread-safe.
 class CsvLines {
@@ -34,7 +34,7 @@ class CsvLines {
 
 /// Appends `text`, quoted if it must be.
 void AppendCsv(std::string& out, const std::string& text);
-/// The first line of a file without the mark that spreadsheets write before it.
+/// The first line of a file without the byte order mark that spreadsheets write before it.
 std::string_view WithoutMark(std::string_view line);
 
 }  // namespace weir::app

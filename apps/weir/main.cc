@@ -25,8 +25,8 @@ std::vector<const Command*>& Commands() {
   return commands;
 }
 
-/// Takes secrets out of what other users of the machine see of this process. What they could see
-/// before this ran they may have seen; files and the environment are better places.
+/// Removes secrets from what other users of the machine see of this process. They may have seen
+/// them before this ran; files and the environment are better places.
 void HideSecrets(int argc, char** argv) {
   bool hide = false;
   for (int i = 1; i < argc; ++i) {
@@ -41,20 +41,20 @@ void HideSecrets(int argc, char** argv) {
   }
 }
 
-/// protobuf has a line for each message whose text is not UTF-8, and would write it to standard
-/// error on the thread that reads the message: any client could fill a disk, or stop the reactors
-/// while nobody reads standard error. Such messages are answered; there is no more to say.
+/// protobuf logs a line for each message whose text is not UTF-8, and would write it to standard
+/// error on the thread that reads the message: any client could fill a disk, or block the reactors
+/// while standard error is not read. Such messages are answered; there is nothing more to report.
 void OnProtobufLog(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/,
                    const std::string& message) {
   if (level == google::protobuf::LOGLEVEL_FATAL) std::cerr << "protobuf: " << message << '\n';
 }
 
-/// Whether all that was written to standard output is there. A pipe that nobody reads any more, as
-/// of `| head`, is no error.
+/// Whether all output reached standard output. A pipe whose reader has closed it, as
+/// with `| head`, is not an error.
 bool WroteOutput() {
   errno = 0;
   std::cout.flush();
-  const int error = errno;  // of this flush; of an earlier one it is not known any more
+  const int error = errno;  // of this flush; that of an earlier one is no longer known
   if (std::cout && std::ferror(stdout) == 0) return true;
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   if (poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) return true;
@@ -84,10 +84,10 @@ std::vector<const Command*> Command::All() {
 }  // namespace weir::app
 
 int main(int argc, char** argv) {
-  // A file that may not grow is an error to answer, as a full disk is, and no reason to end.
+  // A file that cannot grow is an error to report, like a full disk, and no reason to exit.
   signal(SIGXFSZ, SIG_IGN);
   google::protobuf::SetLogHandler(weir::app::OnProtobufLog);
-  // What a large request took goes back to the system. glibc would learn from the first one to keep
+  // Memory of a large request returns to the system. glibc would adapt to the first one and keep
   // up to 64 MiB for each thread.
   // NOLINTBEGIN(concurrency-mt-unsafe): there is one thread yet
   mallopt(M_MMAP_THRESHOLD, 1 << 20);

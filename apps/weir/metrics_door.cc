@@ -70,7 +70,7 @@ std::string Named(int listener) {
   return std::string(host.data()) + ":" + port.data();
 }
 
-/// The request up to the end of its head, or as much as came in time.
+/// The request up to the end of its head, or as much as arrived in time.
 std::string ReadHead(int peer) {
   using std::chrono::steady_clock;
   const auto deadline = steady_clock::now() + std::chrono::seconds(2);

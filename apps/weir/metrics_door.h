@@ -15,7 +15,7 @@ namespace weir::app {
 /// dispatcher has no other door, and needs none of a service's. A peer has two seconds and 4 KiB
 /// for its request.
 ///
-/// Thread safety: for the thread that made it.
+/// Thread safety: for the thread that created it.
 class MetricsDoor {
  public:
   /// `address` is HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one. Prints "listening

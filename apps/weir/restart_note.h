@@ -8,8 +8,8 @@
 
 namespace weir::app {
 
-/// Tells an operator who reloads a service that its configuration file has changed as well: what
-/// is in there is read at the start alone.
+/// Warns an operator who reloads a service that its configuration file has changed as well: that
+/// file is read only at startup.
 ///
 /// Thread-safe.
 class RestartNote {
@@ -17,7 +17,7 @@ class RestartNote {
   /// Reads the configuration as a start would, with the environment and the flags.
   using Check = std::function<std::vector<policy::yaml::Problem>()>;
 
-  /// Remembers what the file says. An empty path: there is none.
+  /// Remembers the settings in the file. An empty path: there is no file.
   RestartNote(std::string file, Check check);
 
   /// Logs the settings that have changed since, if any have, or why a restart would fail.

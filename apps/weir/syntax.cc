@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kFooter =
     R"(Start with `weir serve`, then: curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
 
-/// The commands as the help lists them: what a newcomer needs first comes first.
+/// The commands in the order of the help: what a newcomer needs first comes first.
 struct Group {
   const char* title;
   std::vector<std::string_view> commands;
@@ -29,19 +29,19 @@ const std::vector<Group>& Groups() {
   static const std::vector<Group> groups = {
       {"Run", {"serve", "proxy", "sender", "dispatch", "migrate", "restore", "healthcheck"}},
       {"Use a running service",
-       {"check", "explain", "policy", "top", "status", "reset", "audit", "reserve", "settle",
-        "slots", "notify"}},
+       {"check", "explain", "policy", "top", "keys", "status", "reset", "audit", "reserve",
+        "settle", "slots", "notify"}},
       {"Try before you enforce", {"config", "replay", "simulate", "bench"}},
       {"Other", {"completion"}},
-      {"", {"version"}},  // not listed: --version is
+      {"", {"version"}},  // not listed, since --version is
   };
   return groups;
 }
 
-/// Of the one command that this process runs.
+/// The exit code of the one command that this process runs.
 int exit_code = 0;
 
-/// Adds all commands, group by group; one that no group names comes last.
+/// Adds all commands, group by group; those in no group come last.
 void AddCommands(CLI::App& program) {
   std::vector<const Command*> rest = Command::All();
   for (const Group& group : Groups()) {
@@ -88,7 +88,7 @@ const CLI::App* Subcommand(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-/// The command that the words name, as far as there is one, and the first word that nobody knows.
+/// The command that the words name, as far as it exists, and the first unknown word.
 struct Reading {
   const CLI::App* app;
   std::string path;
@@ -160,15 +160,15 @@ std::string RangeInWords(const CLI::App& app, std::string wrong) {
          WhereToFind(app, name, is_number ? "" : got);
 }
 
-/// What is wrong with the command line, in our words where CLI11's would leave one guessing, and
-/// where to read on.
+/// What is wrong with the command line, in our words where CLI11's would not be clear, and
+/// where to read more.
 std::string Complaint(const CLI::App& program, const std::vector<std::string>& words,
                       const CLI::ParseError& error) {
   const Reading read = Read(program, words);
   std::string wrong = error.what();
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  // What follows an unknown option is taken for an argument, which it may not fit.
+  // The value after an unknown option is taken for an argument, which it may not fit.
   const bool unfit = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
                      dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
   if ((extra || missing || unfit) && !read.unknown.empty()) {
@@ -191,7 +191,7 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
   return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }
 
-/// One line for each option: its name, what it takes, what it is without it; then what it means.
+/// One line for each option: its name, its argument, its default; then its meaning.
 ///
 /// Not thread-safe.
 class HelpFormatter final : public CLI::Formatter {
@@ -333,10 +333,10 @@ int Command::Run(std::vector<std::string> words) {
   AddCommands(program);
   program.footer(kFooter);  // last, or every command would have it too
   try {
-    // The last one first, as CLI11 wants them.
+    // In reverse order, as CLI11 expects them.
     program.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
-    // --help and --version end here as well.
+    // --help and --version also get here.
     if (error.get_exit_code() == 0) return program.exit(error);
     std::cerr << Complaint(program, words, error);
     return kUsage;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What commands say about their command line. CLI11 reads it, and only syntax.cc includes that: it
+// How commands describe their command line. CLI11 parses it, and only syntax.cc includes CLI11: it
 // is all templates, and takes as long to compile as thirty commands together.
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Option;
 
 namespace weir::app {
 
-/// One option, flag or positional argument of a command. A handle: copies mean the same one.
+/// One option, flag or positional argument of a command. A handle: copies refer to the same one.
 ///
 /// Not thread-safe.
 class Option {
@@ -25,9 +25,9 @@ class Option {
   explicit Option(CLI::Option* option) noexcept : option_(option) {}
 
   Option Required();
-  /// Its present value is the default that the help text shows.
+  /// Shows its present value as the default in the help text.
   Option ShowDefault();
-  /// The environment variable that gives it a value if the command line does not.
+  /// The environment variable that sets it if the command line does not.
   Option Env(const char* variable);
   Option Between(int least, int most);
   Option Between(std::int64_t least, std::int64_t most);
@@ -41,14 +41,14 @@ class Option {
   Option Excludes(Option other);
   /// How many values follow the name.
   Option Values(int least, int most);
-  /// Each value of a list has its own name before it: --tenant a=1 --tenant b=2.
+  /// Each value of a list is preceded by the name: --tenant a=1 --tenant b=2.
   Option OneValueEach();
-  /// Given several times, it keeps all of its values.
+  /// If it is given several times, it keeps all values.
   Option TakeAll();
   Option Delimiter(char separator);
   Option TypeName(std::string name);
   Option DefaultText(std::string text);
-  /// Works, but the help text does not show it.
+  /// Accepted, but not shown in the help text.
   Option Hidden();
   bool given() const;
 
@@ -56,7 +56,7 @@ class Option {
   CLI::Option* option_;
 };
 
-/// The words of one command: its options and subcommands. A handle: copies mean the same command.
+/// One command: its options and subcommands. A handle: copies refer to the same command.
 ///
 /// Not thread-safe.
 class Syntax {
@@ -82,11 +82,11 @@ class Syntax {
   Syntax AddSubcommand(std::string name, std::string about);
   void RequireSubcommand();
   void Footer(std::string text);
-  /// What the command does; returns the program's exit code. Runs when the command line has been
-  /// read.
+  /// What the command does; returns the program's exit code. Runs after the command line has been
+  /// parsed.
   void OnRun(std::function<int()> run);
 
-  /// Ends the reading of the command line: `argument` is required and missing.
+  /// Aborts parsing: `argument` is required and missing.
   [[noreturn]] static void Missing(const std::string& argument);
 
   std::string name() const;

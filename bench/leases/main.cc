@@ -1,7 +1,7 @@
-// ./dev bench leases: what a leased policy costs beside an exact one, the memory store and its own
-// aims, in one run. Real servers for speed; the simulation for what only many nodes show. Prints
-// `figure` lines, and each with its aim `mark` lines. Arguments name stores: redis, postgres,
-// mariadb, mysql; none: all of them.
+// ./dev bench leases: what a leased policy costs compared with an exact one, the memory store and
+// its targets, in one run. Real servers for speed; the simulation for what only many nodes show.
+// Prints `figure` lines, and `mark` lines for those with a target. Arguments name stores: redis,
+// postgres, mariadb, mysql; default: all of them.
 
 #include <algorithm>
 #include <chrono>
@@ -32,7 +32,7 @@ struct Aim {
   bool least;
   double value;
 };
-// What leases are specified to do. Under-admission of the log and the counter: T/(W+T) + 2 %.
+// The specified targets of leases. Under-admission of the log and the counter: T/(W+T) + 2 %.
 constexpr Aim kAims[] = {{"redis.leased_to_exact", true, 5},
                          {"postgres.leased_to_exact", true, 100},
                          {"mariadb.leased_to_exact", true, 100},
@@ -46,7 +46,7 @@ constexpr Aim kAims[] = {{"redis.leased_to_exact", true, 5},
                          {"simulated.log.calls_per_admitted", false, 0.01},
                          {"simulated.counter.calls_per_admitted", false, 0.01},
                          {"simulated.bucket_32_nodes.jain", true, 0.95}};
-// The same for every store.
+// The same targets for every store.
 constexpr Aim kStoreAims[] = {{"leased_to_memory", true, 0.7},
                               {"hot_added_p50", false, 1},
                               {"hot_added_p999", false, 20},

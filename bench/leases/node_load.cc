@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kCallers = 8;
 constexpr double kSeconds = 2;
 
-// Never empty: fills in 50 s, so T is 250 ms.
+// Never runs out: fills in 50 s, so T is 250 ms.
 Quota Plenty() { return *Quota::TokenBucket(std::int64_t{1} << 36, 1'374'389'534); }
 
 store::guard::GuardOptions Patient() {
@@ -32,7 +32,7 @@ store::guard::GuardOptions Patient() {
   return options;
 }
 
-/// Counts what is asked of the server.
+/// Counts the applications sent to the server.
 class Counting final : public store::Store {
  public:
   Counting(std::unique_ptr<Store> inner, std::uint64_t& calls)
@@ -47,7 +47,7 @@ class Counting final : public store::Store {
   std::uint64_t& calls_;
 };
 
-/// What one node has between a check and the server.
+/// The parts of one node between a check and the server.
 class Node {
  public:
   Node(const MakeInner& make, Kind kind)
@@ -67,7 +67,7 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// One check on its way.
+  /// One check under way.
   struct Ask {
     store::Charge charge;
     const algorithm::LeaseTerms* terms = nullptr;
@@ -85,7 +85,7 @@ class Node {
     ask.done = false;
     store_->Apply({&ask.application, 1}, [&ask] { ask.done = true; });
   }
-  /// Lets the reactor do what it has to do now.
+  /// Runs what the reactor has pending now.
   void Turn() {
     io_.restart();
     io_.poll();
@@ -117,7 +117,7 @@ class Node {
   std::unique_ptr<store::Store> store_;
 };
 
-/// Keeps kCallers checks on their way for a while; how many were answered a second.
+/// Keeps kCallers checks under way for a while; returns how many were answered per second.
 double RunCallers(Node& node, double seconds) {
   std::vector<Node::Ask> asks(kCallers);
   std::uint64_t answered = 0;
@@ -143,7 +143,7 @@ std::vector<double> Sorted(std::vector<double> all) {
   return all;
 }
 
-/// Microseconds of single checks of a hot key, at 5,000 a second.
+/// Latencies in microseconds of single checks of a hot key, at 5,000 a second.
 std::vector<double> HotTimes(const MakeInner& make, Kind kind) {
   Node node(make, kind);
   static_cast<void>(RunCallers(node, 0.3));

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 }
 
 std::string Request(long number, int users) {
-  // Users in a scrambled order, all equally often.
+  // Users in a scrambled order, each equally often.
   const long user = number * 7919 % users;
   const std::string body = R"({"userId":"user-)" + std::to_string(user) +
                            R"(","message":"your code is )" + std::to_string(number) + "\"}";
@@ -42,7 +42,7 @@ struct Client {
   std::string received;
   Clock::time_point due;
 
-  // Reads what there is; true once the answer is whole.
+  // Reads what is available; true once the response is complete.
   bool Receive() {
     std::array<char, 4096> buffer{};
     const ssize_t got = recv(connection.fd(), buffer.data(), buffer.size(), 0);

@@ -1,6 +1,6 @@
 // ./dev bench notify [PATH…]: how many notifications per second are limited, confirmed and answered
-// over HTTP, on each of the three paths (postgres, redis, embedded) and the plain way, in one run.
-// Prints `figure` lines. All servers are fresh ones on this machine, fsync on.
+// over HTTP, on each of the three paths (postgres, redis, embedded) and in the plain way, in one
+// run. Prints `figure` lines. All servers are started for this run on this machine, fsync on.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +25,7 @@ void Figure(const std::string& name, double value, const char* unit) {
   std::fflush(stdout);
 }
 
-/// The service on one path, as its clients see it.
+/// The service on one path, as seen by its clients.
 void Measure(const std::string& path, const std::vector<std::string>& options, double plain) {
   const test::TempDir dir;
   std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0", "--grpc",    "off",

@@ -30,7 +30,7 @@ std::string Payload(const std::string& user, long number) {
          R"(","timestamp":"2026-01-02T03:04:05.678Z"})";
 }
 
-/// A producer that waits for each message.
+/// A producer that waits until each message is acknowledged.
 class Producer {
  public:
   explicit Producer(const std::string& brokers) {
@@ -73,7 +73,7 @@ class Producer {
   rd_kafka_topic_t* topic_ = nullptr;
 };
 
-/// Plain libpq.
+/// Direct use of libpq.
 class Database {
  public:
   explicit Database(const std::string& url) : connection_(PQconnectdb(url.c_str()), &PQfinish) {
@@ -111,7 +111,7 @@ class Database {
 
 double Repeat(double seconds, const std::function<void(long)>& send) {
   using Clock = std::chrono::steady_clock;
-  for (long i = 0; i < 100; ++i) send(i);  // warm
+  for (long i = 0; i < 100; ++i) send(i);  // warm-up
   const auto begun = Clock::now();
   long done = 100;
   const auto elapsed = [&begun] {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kNoCap = 1'000'000'000;
 
-// What claiming and finishing an event costs now.
+// What claiming and finishing an event costs at the moment.
 double ClaimCost(slots::SlotStore& store, const std::string& config) {
   constexpr std::int64_t kEvents = 20'000;
   PutConfig(store, config, kNoCap);
@@ -24,7 +24,7 @@ double ClaimCost(slots::SlotStore& store, const std::string& config) {
   return ClaimAndFinish(store, config, kEvents, 1'000) / kEvents;
 }
 
-// Events that were done in the course of a year, written by SQL: claiming so many takes minutes.
+// Events done in the course of a year, inserted by SQL: claiming this many takes minutes.
 void AddDone(test::PostgresServer& server, std::int64_t existing) {
   constexpr std::int64_t kAtOnce = 500'000;
   for (std::int64_t from = 1; from <= existing; from += kAtOnce) {
@@ -47,7 +47,7 @@ double MeasureExecution(slots::SlotStore& store, const std::string& name) {
   constexpr std::int64_t kEvents = 200'000;
   constexpr std::int64_t kSingles = 500;
   PutConfig(store, "executed", kNoCap);
-  // Callers that claim one by one may each take one too many.
+  // Callers that claim one by one may each claim one too many.
   AssignInBatches(store, "executed", "run-", kEvents + 2 * kSingles, 10'000);
   const double each = ClaimAndFinish(store, "executed", kSingles, 1) / kSingles;
   const double rate = kEvents / ClaimAndFinish(store, "executed", kEvents, 1'000);
@@ -56,7 +56,7 @@ double MeasureExecution(slots::SlotStore& store, const std::string& name) {
   return rate;
 }
 
-// In turns, so that a machine that is busy with other things for a while is so for both.
+// Alternating, so that if other load slows the machine for a while, it slows both.
 void MeasureClaimCost(const std::string& name) {
   const char* const given = std::getenv("WEIR_BENCH_EXISTING");
   const std::int64_t existing = given != nullptr ? std::atoll(given) : 1'000'000;
@@ -85,7 +85,7 @@ void MeasureClaimCost(const std::string& name) {
 
 void MeasureDispatch(slots::SlotStore& store, const std::string& url, const std::string& name) {
   constexpr std::int64_t kEvents = 200'000;
-  // Overdue events are spread over their window, so a long one would be what is measured.
+  // Overdue events are spread over their window, so a long window would dominate the figure.
   PutConfig(store, "dispatched", kNoCap, 100);
   AssignInBatches(store, "dispatched", "go-", kEvents, 10'000);
   test::WeirProcess dispatcher(

@@ -46,7 +46,7 @@ struct Client {
 
   void Ask(const std::string& id) { connection.Send(SingleRequest(id)); }
 
-  // Reads what there is; true once the answer is whole.
+  // Reads what is available; true once the response is complete.
   bool Receive() {
     std::array<char, 4096> buffer{};
     const ssize_t got = recv(connection.fd(), buffer.data(), buffer.size(), 0);

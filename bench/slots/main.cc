@@ -1,6 +1,6 @@
-// ./dev bench slots [execution|assignment|year]: how fast slots are given and executed, on both
-// stores and the plain way, and what a year of them takes, in one run. Prints `figure` lines. Each
-// PostgreSQL is a fresh one with fsync on.
+// ./dev bench slots [execution|assignment|year]: how fast slots are assigned and executed, on both
+// stores and in the plain way, and how much space a year of them takes, in one run. Prints `figure`
+// lines. Each PostgreSQL is started for this run with fsync on.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64
   const double rate = 500'000 / seconds;
   Figure(name + ".batch.events_per_s", rate, "events/s");
   Figure(name + ".batch.500k_seconds", seconds, "s");
-  // The same hot time again and again: windows up to the frontier are full.
+  // The same hot time repeatedly: windows up to the frontier are full.
   PutConfig(store, "growing");
   AssignInBatches(store, "growing", "grow-a-", 10'000, 1'000);
   const double few = AssignInBatches(store, "growing", "grow-b-", 20'000, 1'000, 1) / 20'000;
@@ -44,7 +44,7 @@ double MeasureStore(slots::SlotStore& store, const std::string& name, std::int64
   return rate;
 }
 
-// The service on this store, as its clients see it.
+// The service on this store, as seen by its clients.
 void MeasureService(const std::string& name, const std::string& slots_store) {
   const test::TempDir dir;
   std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0", "--grpc",    "off",
@@ -83,7 +83,7 @@ void RunExecution() {
   MeasureClaimCost("slots.postgres");
 }
 
-// How slots are given.
+// How slots are assigned.
 void RunAssignment() {
   const test::PostgresServer server;
   const double plain = BestPlain(MeasurePlainWay, server.url());

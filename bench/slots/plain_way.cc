@@ -63,7 +63,7 @@ void AssignOne(PGconn* connection, const std::string& event) {
   Run(connection, "COMMIT");
 }
 
-// How often `once` is done a second by all connections together.
+// How often per second all connections together run `once`.
 double Rate(const std::string& url, int connections, double seconds,
             const std::function<void(PGconn*)>& prepare,
             const std::function<void(PGconn*, int thread, int i)>& once) {

@@ -26,7 +26,7 @@ constexpr Millis kFirstDay = 1'717'200'000'000 - 1'717'200'000'000 % kDay;
 constexpr Millis kKeep = 30 * kDay;
 constexpr Millis kKeepIds = 90 * kDay;
 constexpr std::int64_t kPerWindow = 100;
-// Autovacuum comes when a fifth of a table is dead: with 30 days in it, after six more.
+// Autovacuum runs when a fifth of a table is dead: with 30 days in it, after six more.
 constexpr int kVacuumDays = 6;
 
 struct Sizes {
@@ -43,7 +43,7 @@ struct Sizes {
   std::exit(1);
 }
 
-// A day's feed as it is when it is over: ids of 27 bytes, payloads of 200, full windows.
+// A day's feed in its final state: ids of 27 bytes, payloads of 200, full windows.
 void AddDay(test::PostgresServer& server, int day, std::int64_t events) {
   const std::string begin = std::to_string(kFirstDay + day * kDay);
   const std::string windows = std::to_string((events + kPerWindow - 1) / kPerWindow);
@@ -76,7 +76,7 @@ void AddDay(test::PostgresServer& server, int day, std::int64_t events) {
       "VACUUM ANALYZE rate_limit_event_slot, rate_limit_event_archive, rate_limit_window_counter");
 }
 
-// What is old leaves in sets, as the service does it. The milliseconds of each go to `took`.
+// Old events are removed in sets, as in the service. Appends the milliseconds of each to `took`.
 void Retire(slots::SlotStore& store, Millis now, std::vector<double>& took) {
   const slots::Retention retention{.over_before = now - kKeep, .archived_before = now - kKeepIds};
   for (bool more = true; more;) {

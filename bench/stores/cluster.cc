@@ -24,7 +24,7 @@ constexpr int kRounds = 5;
 /// What a master has used so far.
 struct Used {
   double cpu_s = 0;
-  double calls = 0;  // of scripts
+  double calls = 0;  // script calls
 };
 
 double NumberAfter(const std::string& text, std::string_view name) {
@@ -45,12 +45,12 @@ std::vector<Used> UsedBy(test::RedisCluster& cluster) {
 
 struct Figures {
   double rate = 0;
-  double busiest_us = 0;  // CPU time for a check, of the master that uses most
+  double busiest_us = 0;  // CPU time per check, of the busiest master
   double all_us = 0;
   double checks_per_call = 0;
 };
 
-/// One way to place keys, and what each round of it gave.
+/// One way to place keys, and the results of its rounds.
 struct Side {
   std::string name;
   test::RedisCluster& cluster;
@@ -102,7 +102,7 @@ void MeasureCluster(const TellFigure& tell) {
   sides.push_back({"one_master", small, spread});
   sides.push_back({"three_masters", large, spread});
   sides.push_back({"one_slot", large, nullptr});
-  // In turns, so that whatever else the machine does meets all of them.
+  // Alternating, so that other load on the machine affects all of them.
   for (int round = 0; round < kRounds; ++round) {
     for (Side& side : sides) side.rounds.push_back(MeasureOnce(side));
   }

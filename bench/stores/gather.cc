@@ -29,7 +29,7 @@ double MicrosSince(steady_clock::time_point time) {
   return std::chrono::duration<double, std::micro>(steady_clock::now() - time).count();
 }
 
-/// When checks arrive in a turn from now on.
+/// The times at which checks arrive in a turn that starts now.
 Times Arrivals(int rate, std::minstd_rand& random) {
   std::exponential_distribution<double> gap(rate);
   Times times;
@@ -46,7 +46,7 @@ std::string KeyOf(std::minstd_rand& random) {
   return "bench/per-user|user:" + std::to_string(random() % kKeys);
 }
 
-/// Makes a check at each of these times; returns how many microseconds later each was answered.
+/// Makes a check at each of these times; returns the latency of each in microseconds.
 using RunTurn = std::function<std::vector<double>(const Times&, std::minstd_rand&)>;
 
 RunTurn Plainly(const RedisCheck& check) {
@@ -97,7 +97,7 @@ class OurTurns {
     store::Application application;
   };
 
-  /// Lets the reactor work until then.
+  /// Runs the reactor until `due`.
   void Await(steady_clock::time_point due) {
     boost::asio::steady_timer timer(io_, due);
     bool rung = false;
@@ -116,7 +116,7 @@ class OurTurns {
 struct Way {
   std::string name;
   RunTurn run;
-  std::vector<double> cpu = {};  // microseconds for a check, in each turn
+  std::vector<double> cpu = {};  // microseconds per check, for each turn
   std::vector<double> latencies = {};
 };
 

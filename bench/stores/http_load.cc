@@ -36,7 +36,7 @@ struct Client {
   test::TcpConnection connection;
   std::string received = {};
 
-  /// Reads what there is; true once the answer is whole.
+  /// Reads what is available; true once the response is complete.
   bool Receive() {
     std::array<char, 4096> buffer{};
     const ssize_t got = recv(connection.fd(), buffer.data(), buffer.size(), 0);

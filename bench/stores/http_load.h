@@ -6,7 +6,7 @@
 namespace weir::bench {
 
 /// Checks per second over HTTP from `clients` connections on one thread, each of which waits for
-/// its answer before it asks again; over `keys` keys.
+/// its response before it sends again; over `keys` keys.
 double MeasureHttp(std::uint16_t port, int clients, std::size_t keys, double seconds);
 
 }  // namespace weir::bench

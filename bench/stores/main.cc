@@ -1,8 +1,8 @@
-// ./dev bench stores: checks per second and added latency on each distant store, beside the plain
-// way on the same server, in one run. The servers are fresh ones of our own, with durable commits.
+// ./dev bench stores: checks per second and added latency of each remote store, beside the plain
+// way on the same server, in one run. The servers are started for this run, with durable commits.
 // Prints `figure` lines. An argument names one store: redis, cluster, postgres, mariadb or
-// mysql; or "sparse", which is the part of redis where checks come one by one, or "gather", the
-// part of that in which they may wait for others.
+// mysql; or "sparse", the part of redis where checks arrive one by one, or "gather", the part of
+// that in which they may wait for others.
 
 #include <algorithm>
 #include <chrono>
@@ -42,7 +42,7 @@ void Figure(const std::string& name, double value, const char* unit) {
   std::fflush(stdout);
 }
 
-/// `plain(connections, keys)` gives the plain way's rate.
+/// `plain(connections, keys)` returns the plain way's rate.
 template <typename Plain>
 double BestPlain(const Plain& plain, std::size_t keys) {
   double best = 0;
@@ -52,7 +52,7 @@ double BestPlain(const Plain& plain, std::size_t keys) {
 
 template <typename Plain>
 void Measure(const std::string& name, const MakeStore& make, const Plain& plain) {
-  // First: a mass of keys that expire afterwards would hold up Redis now and then.
+  // Measured first: a mass of keys that expire later would stall Redis now and then.
   const Latency latency = MeasureLatency(make, kSeconds);
   Figure(name + ".latency.p50", latency.p50_ms, "ms");
   Figure(name + ".latency.p99", latency.p99_ms, "ms");
@@ -75,8 +75,8 @@ double CpuOf(const test::RedisServer& server) {
   return sum;
 }
 
-/// The store beside a script call per check with as many calls on their way as serve it best. The
-/// server is what limits both, so its CPU time for a check is told as well.
+/// The store beside one script call per check with as many calls in flight as suit it best. The
+/// server limits both, so its CPU time per check is printed as well.
 void MeasureRedisPipelined(const test::RedisServer& server, const MakeStore& make) {
   struct Side {
     double rate = 0;
@@ -148,7 +148,7 @@ MakeStore PoolOf(OpenPool open, const std::string& url) {
   return [pool = *pool](boost::asio::io_context& io) { return pool->MakeStore(io); };
 }
 
-/// The whole way: `weir serve` with that store, and clients that speak HTTP.
+/// End to end: `weir serve` with that store, and HTTP clients.
 void MeasureHttpOn(const std::string& name, const std::string& url) {
   constexpr int kClients = 256;
   const test::TempDir data;

@@ -14,7 +14,7 @@ namespace weir::bench {
 using RedisContext = std::unique_ptr<redisContext, decltype(&redisFree)>;
 using RedisAnswer = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
 
-/// Ends the program if it is not so.
+/// Ends the program if `good` is false.
 void RequireThat(bool good, const char* what);
 
 RedisContext ConnectPlainly(int port);
@@ -26,7 +26,7 @@ using RedisCheck = std::function<void(const std::string& key)>;
 RedisCheck Incrby(redisContext& context);
 
 std::string PidOf(redisContext& context);
-/// Nanoseconds that the server has run on a processor so far.
+/// Nanoseconds of CPU time that the server has used so far.
 double CpuOf(const std::string& pid);
 
 }  // namespace weir::bench

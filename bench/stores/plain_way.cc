@@ -52,7 +52,7 @@ std::int64_t NowMicros() {
       .count();
 }
 
-/// The theoretical arrival time after a check of a bucket that nobody empties: 1 microsecond each.
+/// The theoretical arrival time after a check of a bucket that never runs out: 1 microsecond each.
 std::int64_t NextArrival(std::int64_t arrival) { return std::max(arrival, NowMicros()) + 1; }
 
 using Postgres = std::unique_ptr<PGconn, decltype(&PQfinish)>;
@@ -177,7 +177,7 @@ double PlainRedis(int port, int connections, int depth, std::size_t keys, double
       ++checks;
     };
     for (int i = 0; i < depth; ++i) send();
-    // Half of what is out is read and sent again together, so that writes are shared.
+    // Half of the requests in flight are read and sent again together, so that writes are shared.
     const int part = std::max(1, depth / 2);
     while (!stop) {
       for (int i = 0; i < part; ++i) receive();

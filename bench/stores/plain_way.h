@@ -5,8 +5,8 @@
 
 namespace weir::bench {
 
-/// How one would do it without Weir: checks per second of a token bucket on so many connections,
-/// each of which waits for its answer; over `keys` keys that exist already. The SQL ones are a
+/// The implementation without Weir: checks per second of a token bucket on this many connections,
+/// each of which waits for its response; over `keys` keys that exist already. The SQL ones run one
 /// transaction per check (begin, select for update, update, commit).
 double PlainPostgres(const std::string& url, int connections, std::size_t keys, double seconds);
 double PlainMysql(const std::string& url, int connections, std::size_t keys, double seconds);

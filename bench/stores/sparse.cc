@@ -33,16 +33,16 @@ Check PlainScript(redisContext& context, const char* text, const char* prefix,
   };
 }
 
-/// What a limit in a script would do at least, if a count were all of its state: it reads the time
-/// and counts.
+/// The minimum for a limit in a script whose whole state is a count: it reads the time and
+/// counts.
 constexpr const char* kLeastCountScript = R"(
 redis.call('TIME')
 local count = redis.call('INCRBY', KEYS[1], ARGV[1])
 if count == 1 then redis.call('PEXPIRE', KEYS[1], '60000') end
 return count)";
 
-/// What a limit does at least whose state is more: it reads the time and a state and writes that
-/// back.
+/// The minimum for a limit with more state than that: it reads the time and a state and writes
+/// the state back.
 constexpr const char* kLeastScript = R"(
 local time = redis.call('TIME')
 local state = redis.call('GET', KEYS[1])
@@ -76,7 +76,7 @@ class OurWay {
 struct Way {
   std::string name;
   Check check;
-  std::vector<double> turns = {};  // microseconds for a check, in each
+  std::vector<double> turns = {};  // microseconds per check, for each turn
 
   double us() const {
     std::vector<double> sorted = turns;
@@ -104,7 +104,7 @@ void MeasureSparse(int port, const MakeStore& make, const TellFigure& tell) {
   const std::string pid = PidOf(*context);
   using std::chrono::seconds;
   constexpr std::int64_t kMany = 1'000'000'000;
-  // A window that plain numbers cannot hold goes to the script for calls of any content.
+  // A window too large for plain numbers goes to the script for calls of any content.
   OurWay bucket(make, *Quota::TokenBucket(kMany, kMany, seconds(60)));
   OurWay window(make, *Quota::FixedWindow(kMany, seconds(60)));
   OurWay counter(make, *Quota::SlidingCounter(kMany, seconds(60), 10));

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kClients = 1024;
 constexpr std::size_t kManyKeys = 100'000;
 
-// Never empty, so that every check is written.
+// Never runs out, so that every check is written.
 Quota Plenty() { return *Quota::TokenBucket(1'000'000'000, 1'000'000'000); }
 
 store::guard::GuardOptions PatientGuard() {
@@ -29,7 +29,7 @@ store::guard::GuardOptions PatientGuard() {
   return options;
 }
 
-/// One check at a time.
+/// Makes one check at a time.
 class Client {
  public:
   void Ask(store::Store& store, std::string_view key, store::Done done) {
@@ -59,7 +59,7 @@ std::vector<std::string> Keys(std::size_t count) {
   return keys;
 }
 
-/// Clients that ask again as soon as they are answered.
+/// Clients that send again as soon as they are answered.
 class ClosedLoop {
  public:
   ClosedLoop(store::Store& store, const std::vector<std::string>& keys)
@@ -136,7 +136,7 @@ Latency MeasureLatency(const MakeStore& make, double seconds) {
   std::size_t asked = 0;
   std::size_t out = 0;
   auto due = steady_clock::now();
-  // Sent when it is due, whether or not the one before has been answered.
+  // Sent when due, whether or not the one before has been answered.
   const std::function<void()> tick = [&] {
     for (; asked < total && steady_clock::now() >= due; due += std::chrono::milliseconds(1)) {
       Client& client = clients[asked];

@@ -92,7 +92,7 @@ struct KeyView {
 
 /// Limits any number of keys in this process, within bounded memory.
 ///
-/// Thread-safe, but for Load and LoadChanges: any number of threads may call, atomically for a key.
+/// Thread-safe, except Load and LoadChanges: any number of threads may call, atomically for a key.
 /// A key has one state per algorithm, so quotas of two algorithms limit it independently. A cost of
 /// 0 reads the state without charging; a negative cost is Verdict::kInvalid. A refused call charges
 /// nothing.

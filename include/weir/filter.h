@@ -39,8 +39,8 @@ struct FilterRule {
   std::string name;  ///< Unique; clients see it in RateLimit-Policy.
   std::vector<LimitBy> by;
   Quota quota;
-  /// Limits only requests to this path, or with a trailing `*` to paths that begin so, which then
-  /// share a quota if `by` names the route. Empty: all, and each path is a route of its own.
+  /// Limits only requests to this path, or with a trailing `*` to paths with this prefix, which
+  /// then share a quota if `by` names the route. Empty: all, and each path is a route of its own.
   std::string route = {};
   std::int64_t cost = 1;
 };

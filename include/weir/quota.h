@@ -71,7 +71,7 @@ class Quota {
   friend struct QuotaAccess;
   Quota() = default;
 
-  // One cache line, and what every step of a token bucket needs is worked out beforehand.
+  // One cache line; everything that a token bucket's step needs is precomputed.
   Algorithm algorithm_ = Algorithm::kTokenBucket;
   std::int32_t buckets_ = 0;
   std::int64_t limit_ = 1;

@@ -20,7 +20,7 @@ Engine MakeEngine(std::int64_t burst, std::chrono::nanoseconds period, const Clo
   return Engine(*Quota::TokenBucket(burst, 1, period), {.max_keys = kAddresses, .clock = &clock});
 }
 
-/// Whoever has a network of addresses counts once.
+/// All addresses of one client network count as one.
 std::string GroupOf(std::string_view address) {
   const auto parsed = IpAddress::Parse(address);
   return parsed ? ClientKey(*parsed) : std::string(address);
@@ -28,7 +28,7 @@ std::string GroupOf(std::string_view address) {
 
 bool IsToken(std::string_view key) noexcept { return key.starts_with("eyJ"); }
 
-/// A key and who showed it, in one text.
+/// A key and the address group that presented it, as one text.
 std::string ShownBy(std::string_view group, const config::Digest& digest) {
   std::string text(reinterpret_cast<const char*>(digest.data()), digest.size());
   return text.append(group);
@@ -36,7 +36,7 @@ std::string ShownBy(std::string_view group, const config::Digest& digest) {
 
 constexpr std::string_view kKeyPrefix = "key ";
 
-/// Of a key without a name.
+/// The name of a key without one.
 std::string KeyName(const config::Digest& digest) {
   std::string name(kKeyPrefix);
   for (std::size_t i = 0; i < 4; ++i) AppendHex(name, digest[i]);
@@ -66,8 +66,8 @@ std::optional<Gate::Known> Gate::Identify(const Caller& caller,
     const bool same = config::EqualDigests(known, digest);
     if (same && caller.door == kRespDoor) found = Known{KeyName(digest), kCheckRole};
   }
-  // All are compared, in constant time: neither the place nor the contents of a key show in the
-  // time.
+  // All are compared, in constant time: the time reveals neither the position nor the contents of
+  // a key.
   for (const config::Digest& known : admin_keys_) {
     if (config::EqualDigests(known, digest)) found = Known{KeyName(digest), kEveryRole};
   }
@@ -123,7 +123,7 @@ bool Gate::HasShown(const std::string& shown) const {
 }
 
 void Gate::Remember(std::string shown) {
-  // A caller's next request mostly comes on the same thread with the same key.
+  // Usually a caller's next request comes on the same thread with the same key.
   struct Last {
     const Gate* gate = nullptr;
     std::uint64_t cleared = 0;
@@ -134,7 +134,7 @@ void Gate::Remember(std::string shown) {
   if (last.gate == this && last.cleared == cleared && last.shown == shown) return;
   last = {this, cleared, shown};
   const std::lock_guard lock(mutex_);
-  if (shown_.size() >= kRemembered) {  // only holders of good keys can fill it
+  if (shown_.size() >= kRemembered) {  // only holders of valid keys can fill it
     shown_.clear();
     cleared_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -145,7 +145,7 @@ Admission Gate::OnWrongKey(const Caller& caller) {
   const std::uint64_t so_far = wrong_.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::string group = GroupOf(caller.address);
   const Decision patience = wrong_by_address_.TryAcquire(group);
-  // A line for each address, and not too many for all of them together.
+  // One line for each address, and a limited number for all of them together.
   if (log_lines_.TryAcquire(group).allowed()) {
     telemetry::Log(telemetry::Level::kWarn, "wrong key",
                    {{"address", caller.address},

@@ -20,16 +20,16 @@
 
 namespace weir::access {
 
-/// Who is calling, as a protocol knows it.
+/// A caller as a protocol identifies it.
 struct Caller {
   std::string_view address = {};  ///< the peer's, without port
   std::string_view key = {};      ///< a key or a bearer token; empty: none
   std::string_view subject = {};  ///< the common name in the client's certificate; empty: none
   std::string_view door = {};     ///< for the log: "http"
-  bool quiet = false;             ///< a wrong key does not count: the same one is asked about again
+  bool quiet = false;             ///< a wrong key does not count: the same one is checked again
 };
 
-/// The answer to a caller.
+/// The decision about a caller.
 struct Admission {
   enum class Verdict : std::uint8_t {
     kAdmitted,
@@ -46,50 +46,50 @@ struct Admission {
   Proof proof = Proof::kKey;
 
   bool admitted() const noexcept { return verdict == Verdict::kAdmitted; }
-  /// "key ci", "token alice", "certificate billing"; of a key without a name, the beginning of its
+  /// "key ci", "token alice", "certificate billing"; for a key without a name, the beginning of its
   /// digest: "key c946e893". Empty: none was needed.
   std::string Holder() const;
 };
 
-/// The rights of a bearer token; nothing if it is not valid.
+/// The rights of a bearer token; BearerOf returns nullopt for an invalid one.
 struct Bearer {
   std::string name;
   Roles roles = kNoRoles;
 };
 using BearerOf = std::function<std::optional<Bearer>(std::string_view token)>;
 
-/// Decides for every protocol who may do what. Keys are kept as SHA-256 digests and compared in
-/// constant time. An address that presents too many wrong ones is refused without a check for a
-/// while, except with keys that it has used successfully before: it cannot guess, and it cannot
-/// lock out others behind the same address.
+/// Decides for every protocol which operations a caller may perform. Keys are kept as SHA-256
+/// digests and compared in constant time. An address that presents too many wrong ones is refused
+/// without a check for a while, except with keys that it has used successfully before: so it can
+/// neither guess keys nor lock out others behind the same address.
 ///
 /// Thread-safe.
 class Gate {
  public:
-  /// Wrong keys that an address may show at once, and how soon it may show another one.
+  /// How many wrong keys an address may present in a burst, and how soon it may present one more.
   static constexpr std::int64_t kWrongKeys = 10;
   static constexpr std::chrono::seconds kWrongKeyEvery{6};
 
-  /// `admin_keys` have every role. `resp_keys` have that of checks on the RESP door, and do not
-  /// count as keys of the others.
+  /// `admin_keys` have every role. `resp_keys` have the check role, on RESP only, and do not count
+  /// as keys for other protocols.
   Gate(config::Config::Access access, std::vector<config::Digest> admin_keys, BearerOf bearer = {},
        const Clock& clock = SystemClock::Get(), std::vector<config::Digest> resp_keys = {});
 
-  /// Whether anything is configured that a caller could show. If not, nothing needs a key here, and
-  /// the doors decide by the address.
+  /// Whether any key, token issuer or certificate is configured. If not, nothing needs a key here,
+  /// and the protocols decide by the address.
   bool has_keys() const noexcept { return has_keys_; }
-  /// Whether this may be done without a key. Then what is shown is not looked at.
+  /// Whether this may be done without a key. Then the caller's credentials are not checked.
   bool IsOpen(Operation operation) const noexcept {
     return !has_keys_ || open_[static_cast<std::size_t>(operation)];
   }
 
   Admission Admit(const Caller& caller, Operation operation);
 
-  /// Whether the key is known and has the role for this, also where this is open. A wrong key
+  /// Whether the key is known and has the role for this, even if the operation is open. A wrong key
   /// counts.
   bool Knows(const Caller& caller, Operation operation);
 
-  /// Wrong keys shown so far.
+  /// Wrong keys presented so far.
   std::uint64_t wrong_keys() const noexcept { return wrong_.load(std::memory_order_relaxed); }
 
  private:
@@ -114,12 +114,12 @@ class Gate {
   Engine wrong_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;
-  std::unordered_set<std::string> shown_;  // digests of good keys with their addresses
-  std::atomic<std::uint64_t> cleared_{0};  // times that shown_ was
+  std::unordered_set<std::string> shown_;  // digests of valid keys, with their callers' addresses
+  std::atomic<std::uint64_t> cleared_{0};  // how often shown_ was cleared
   std::atomic<std::uint64_t> wrong_{0};
 };
 
-/// How the refusal of an operation reads; the caller's own words are not repeated.
+/// The message for the refusal of an operation; does not repeat what the caller sent.
 std::string Explain(const Admission& admission, Operation operation);
 
 }  // namespace weir::access

@@ -101,7 +101,7 @@ void JwksSource::Hurry() {
 void JwksSource::Loop(bool good) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    // Anybody can name keys that do not exist: the issuer is not asked more often for it.
+    // Anyone can send tokens with unknown key IDs: the issuer is not queried more often for that.
     if (stopped_.wait_for(lock, kAgain, [this] { return stopping_; })) return;
     const auto rest = good ? kEvery - kAgain : std::chrono::seconds(0);
     if (stopped_.wait_for(lock, rest, [this] { return stopping_ || wanted_; }) && stopping_) return;

@@ -13,14 +13,14 @@ namespace weir::access {
 
 /// Reads an issuer's public keys from a file or an https:// URL into Tokens, at startup, every 5
 /// minutes, and soon after a token names an unknown key, on its own thread: keys are rotated, and
-/// no reactor waits for that. If the keys cannot be read, nothing changes and the error is logged.
+/// reactors must not wait for it. If the keys cannot be read, that is logged and nothing changes.
 ///
-/// Thread safety: for the thread that made it.
+/// Thread safety: for use by the thread that created it.
 class JwksSource {
  public:
-  /// Reads once before it returns. A file that cannot be used is an error; a URL that does not
-  /// answer is tried again in the background, and until then no token is valid.
-  /// `ca`: PEM file of the authorities that may vouch for the URL's server; empty: the system's.
+  /// Reads once before it returns. An unusable file is an error; if a URL does not
+  /// answer, it is tried again in the background, and until then no token is valid.
+  /// `ca`: PEM file of the CAs to trust for the URL's server; empty: the system's.
   static Result<std::unique_ptr<JwksSource>> Open(std::string where, std::string ca,
                                                   Tokens& tokens);
   ~JwksSource();
@@ -40,8 +40,8 @@ class JwksSource {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
-  bool wanted_ = false;  // a token named a key that is not there
-  std::thread thread_;   // last: it uses all of the above
+  bool wanted_ = false;  // a token named an unknown key
+  std::thread thread_;   // last, since it uses all of the above
 };
 
 }  // namespace weir::access

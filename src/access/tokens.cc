@@ -24,7 +24,7 @@ constexpr std::size_t kMaxToken = 16 << 10;
 constexpr std::size_t kMaxKeys = 64;
 constexpr std::size_t kMaxRemembered = 4'096;
 constexpr Nanos kSecond = 1'000'000'000;
-constexpr std::int64_t kLeeway = 60;  // seconds that clocks may differ
+constexpr std::int64_t kLeeway = 60;  // tolerated clock difference in seconds
 
 template <typename T, void (*Free)(T*)>
 struct Freed {
@@ -42,11 +42,11 @@ const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-/// An algorithm of RFC 7518, and which keys it goes with.
+/// An algorithm of RFC 7518, and the type of its keys.
 struct Algorithm {
   std::string_view name;
   std::string_view key_type;  // kty, or kty/crv
-  const char* digest;         // null: of the scheme itself
+  const char* digest;         // null: built into the scheme
   bool pss = false;
   std::size_t half = 0;  // bytes of each half of an ECDSA signature
 };
@@ -111,7 +111,7 @@ PublicKey ReadKey(const element& jwk, const std::string& type) {
   return PublicKey(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Bytes(x), x.size()));
 }
 
-/// JWS has the two numbers of an ECDSA signature side by side, OpenSSL wants them as DER.
+/// JWS concatenates the two numbers of an ECDSA signature, whereas OpenSSL expects DER.
 std::string ToDer(std::string_view raw, std::size_t half) {
   if (raw.size() != 2 * half) return {};
   const Signature signature(ECDSA_SIG_new());
@@ -152,12 +152,12 @@ bool IsFor(const element& claims, std::string_view audience) {
   });
 }
 
-/// The second at which the token expires, if it is valid now.
+/// The second at which the token expires; nullopt if it is not valid now.
 std::optional<double> ValidUntil(const element& claims, Nanos now) {
   const std::int64_t seconds = now / kSecond;
   double expires = 0;
   double begins = 0;
-  // A token without an end would never expire.
+  // A token without an expiry would be valid forever.
   if (claims["exp"].get(expires) != simdjson::SUCCESS) return std::nullopt;
   element given;
   const bool has_begin = claims["nbf"].get(given) == simdjson::SUCCESS;
@@ -167,7 +167,7 @@ std::optional<double> ValidUntil(const element& claims, Nanos now) {
   return valid ? std::optional(expires) : std::nullopt;
 }
 
-/// The texts of a claim: a list of them, or words. "realm_access.roles" is a claim within another.
+/// The strings of a claim: a list, or words in one string. "realm_access.roles" is a nested claim.
 std::vector<std::string> TextsOf(element claims, std::string_view path) {
   std::vector<std::string> texts;
   for (std::size_t dot = 0; (dot = path.find('.')) != std::string_view::npos;) {
@@ -196,7 +196,7 @@ std::vector<std::string> TextsOf(element claims, std::string_view path) {
 struct Tokens::Key {
   std::string id;
   std::string type;
-  std::string algorithm;  // empty: any that goes with the type
+  std::string algorithm;  // empty: any that fits the type
   std::shared_ptr<EVP_PKEY> key;
 };
 
@@ -223,7 +223,7 @@ Status Tokens::Load(std::string_view jwks) {
     Key key{Text(jwk, "kid"), Text(jwk, "kty") + (curve.empty() ? "" : "/" + curve),
             Text(jwk, "alg"), nullptr};
     PublicKey read = ReadKey(jwk, key.type);
-    // Sets hold keys for others, too; those that cannot be used here are passed over.
+    // Key sets also contain keys for other uses; those that cannot be used here are skipped.
     if (!read) continue;
     key.key = std::shared_ptr<EVP_PKEY>(read.release(), EVP_PKEY_free);
     keys->push_back(std::move(key));
@@ -277,7 +277,7 @@ std::optional<Tokens::Valid> Tokens::ReadClaims(const std::string& payload, Nano
     }
   }
   if (bearer.roles == kNoRoles) return std::nullopt;
-  // Looked at again after a minute at the latest.
+  // Verified again after a minute at the latest.
   const double left = *expires + kLeeway - static_cast<double>(now / kSecond);
   const auto seconds = static_cast<std::int64_t>(std::clamp(left, 0.0, 60.0));
   return Valid{std::move(bearer), now + seconds * kSecond};
@@ -299,7 +299,7 @@ std::optional<Bearer> Tokens::Remembered(const config::Digest& digest, Nanos now
 void Tokens::Remember(const config::Digest& digest, Valid valid,
                       const std::shared_ptr<const Keys>& by) const {
   const std::lock_guard lock(mutex_);
-  if (by != keys_) return;  // others by now, which may not hold for it
+  if (by != keys_) return;  // replaced meanwhile; the token may not be valid under the new ones
   if (valid_.size() >= kMaxRemembered) valid_.clear();
   valid_.insert_or_assign(digest, std::move(valid));
 }

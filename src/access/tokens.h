@@ -22,28 +22,28 @@ namespace weir::access {
 /// checks the signatures: RS256, RS384, RS512, PS256, ES256, ES384 and EdDSA. A token that is
 /// signed with anything else, with a shared secret or not at all is not valid.
 ///
-/// Thread-safe. Never waits for anything.
+/// Thread-safe. Never waits for I/O.
 class Tokens {
  public:
   explicit Tokens(config::Config::Oidc options);
   ~Tokens();
 
-  /// Takes the issuer's keys (a JWK set) in place of those before. An error changes nothing.
+  /// Replaces the issuer's keys (a JWK set). On an error, nothing changes.
   Status Load(std::string_view jwks);
 
-  /// Called, on the verifying thread, when a token names a key that is not among those loaded: the
-  /// issuer may have new ones. Must not wait. Before the first Verify.
+  /// `told` is called on the verifying thread when a token names a key that is not loaded: the
+  /// issuer may have new ones. It must not block. Call this before the first Verify.
   void OnUnknownKey(std::function<void()> told) { unknown_key_ = std::move(told); }
 
-  /// Nothing if the token is not valid now or gives no role. A token that was valid a moment ago is
-  /// known by its digest: clients send the same one with every request, and a signature costs more
-  /// than a check.
+  /// nullopt if the token is not valid now or grants no role. Recent valid tokens are recognized
+  /// by their digest: clients send the same one with every request, and verifying a signature costs
+  /// more than a rate limit check.
   std::optional<Bearer> Verify(std::string_view token, Nanos now) const;
 
  private:
   struct Key;
   using Keys = std::vector<Key>;
-  /// A token that is valid until then.
+  /// A token that is valid until `until`.
   struct Valid {
     Bearer bearer;
     Nanos until = 0;
@@ -63,7 +63,7 @@ class Tokens {
   std::function<void()> unknown_key_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Keys> keys_;
-  mutable std::unordered_map<config::Digest, Valid, DigestHash> valid_;  // by keys_
+  mutable std::unordered_map<config::Digest, Valid, DigestHash> valid_;  // verified by keys_
 };
 
 }  // namespace weir::access

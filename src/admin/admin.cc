@@ -76,7 +76,7 @@ void AppendCatalog(JsonWriter& json, const policy::Catalog::Status& catalog) {
 
 void AppendCondition(JsonWriter& json, const AdminParts& parts,
                      const std::optional<StoreHealth>& store) {
-  // Policies in a file of this node cannot be down.
+  // A file of policies on this node cannot be down.
   const bool policies_up = parts.policy_store_name == "sqlite:" || parts.policies.health().up;
   const std::vector<std::string> down = WhatIsDown(store, policies_up, parts.probes);
   const char* const working = down.empty() ? "UP" : "DEGRADED";

@@ -34,8 +34,8 @@ struct AdminParts {
   limiter::Counters& counters;
   std::string store_name;         ///< without secrets
   std::string policy_store_name;  ///< without secrets
-  /// The keys that the store holds. `done` runs on the reactor's thread that asked, perhaps at
-  /// once.
+  /// Lists the keys that the store holds. `done` runs on the calling reactor's thread, perhaps
+  /// immediately.
   std::function<void(store::KeyQuery, std::function<void(Result<store::KeyPage>)> done)> list_keys;
   std::function<std::optional<std::size_t>()> count_keys;
   StoreHealthOf store_health;
@@ -74,30 +74,30 @@ void AddAdminLive(http::Router& router, const AdminParts& parts);
 void AddAdminExplain(http::Router& router, const AdminParts& parts,
                      limiter::PolicyLimiter& limiter);
 
-/// The handler, with an entry of the audit log before each answer of success that changed something
-/// (any method but GET and HEAD). For changes that have no undo; what was before is not known.
+/// Wraps `handler` so that an audit log entry is written before each success response to a change
+/// (any method but GET and HEAD). For changes that have no undo; the previous state is not logged.
 http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler);
-/// The same for a handler that knows only later whether it changes anything: the reply for then.
+/// The same for a handler that knows only later whether it changes anything: the reply to use then.
 http::Reply AuditedReply(AuditLog& audit, const std::string& action, const http::Request& request,
                          http::Reply reply);
 
 /// A version in a query or path; kInvalidArgument names the field.
 Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text);
 
-/// Answers a change of a policy: with it, or 204 if it is gone.
+/// Answers a change of a policy: with the policy, or 204 if it was deleted.
 PolicyChanges::Done AnswerChange(int status, http::Reply reply,
                                  std::vector<std::string> warnings = {});
 
-/// Reads ?limit= (1 to 1000, 100 if absent) and ?cursor=; nothing, with the reason in `problem`, if
-/// they are not valid.
+/// Reads ?limit= (1 to 1000, 100 if absent) and ?cursor=; an error if they are
+/// invalid.
 struct PageQuery {
   std::size_t limit = 100;
   std::string cursor;
 };
 Result<PageQuery> ReadPage(std::string_view query);
 
-/// Says in X-Next-Cursor where the next page begins, in a form that ReadPage takes back: a cursor
-/// may hold any bytes, since keys do. Nothing if it is empty.
+/// Sets X-Next-Cursor to where the next page begins, in a form that ReadPage accepts: a cursor
+/// may contain any bytes, since keys do. Does nothing if it is empty.
 void GiveNextPage(http::Response& response, std::string_view cursor);
 
 }  // namespace weir::admin

@@ -1,4 +1,4 @@
-// GET /admin/audit, POST /admin/audit/{id}/undo, and what puts changes into the log.
+// GET /admin/audit, POST /admin/audit/{id}/undo, and the wrappers that log changes.
 
 #include <algorithm>
 #include <limits>
@@ -34,7 +34,7 @@ http::Response Listed(const std::vector<AuditEntry>& entries, std::size_t limit)
   return response;
 }
 
-/// "policy,key.reset": actions, or the parts before their dots.
+/// Reads "policy,key.reset": actions, or the parts before their dots.
 Result<std::vector<std::string>> ReadActions(const http::Request& request, const char* name) {
   constexpr std::size_t kMost = 20;
   std::vector<std::string> actions;
@@ -72,14 +72,14 @@ void ListChanges(const AdminParts& parts, const http::Request& request, const ht
   auto query = ReadQuery(request);
   if (!query.ok()) return reply(http::ErrorResponse(query.error()));
   const std::size_t limit = query->limit;
-  ++query->limit;  // one more than asked for tells whether there is a next page
+  ++query->limit;  // one more than requested shows whether there is a next page
   parts.audit.ListEntries(
       std::move(*query), [reply, limit](const Result<std::vector<AuditEntry>>& entries) {
         reply(entries.ok() ? Listed(*entries, limit) : http::ErrorResponse(entries.error()));
       });
 }
 
-/// An answer of success says in Weir-Next-Undo which change of the target would be undone next.
+/// Adds to a success response, as Weir-Next-Undo, the change of the target to undo next.
 http::Reply WithNextUndo(AuditLog& audit, const std::string& target, http::Reply reply) {
   return [&audit, target, reply = std::move(reply)](http::Response response) {
     if (response.status / 100 != 2) return reply(std::move(response));
@@ -94,7 +94,7 @@ http::Reply WithNextUndo(AuditLog& audit, const std::string& target, http::Reply
   };
 }
 
-/// `any`: also changes of what is no policy.
+/// `any`: also changes of other things than policies.
 void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, bool any,
           std::string who, http::Reply given) {
   parts.audit.FindEntry(id, [&parts, end, any, who = std::move(who),
@@ -118,14 +118,14 @@ void Undo(const AdminParts& parts, std::int64_t id, PolicyChanges::End end, bool
   });
 }
 
-/// What a change through a wrapped handler was about: "key:user-1", "slots:/admin/…".
+/// The target of a change through a wrapped handler: "key:user-1", "slots:/admin/…".
 std::string TargetOf(std::string_view action, const http::Request& request) {
   std::string target(action.substr(0, action.find('.')));
   target += ':';
   return target += request.params.empty() ? std::string(request.path) : request.params.front();
 }
 
-/// The object with one more field, if there is anything to warn of.
+/// The object with the warnings as one more field, if there are any.
 std::string WithWarnings(std::string json, const std::vector<std::string>& warnings) {
   if (warnings.empty()) return json;
   json.pop_back();

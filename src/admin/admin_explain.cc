@@ -1,4 +1,4 @@
-// GET /admin/explain: which policies meet a request, what their counters say, and when it clears.
+// GET /admin/explain: which policies apply to a request, their counters, and when they clear.
 
 #include <algorithm>
 #include <cmath>
@@ -25,12 +25,12 @@ namespace {
 
 constexpr std::size_t kMaxAssignments = 100;
 
-/// A question, with the memory that looking for its answer takes.
+/// A request to explain, with the memory that finding the answer needs.
 struct Asked {
   Subject subject;
   std::string domain;         ///< of the entries
-  std::string note;           ///< what else decides about the same key or entries, or otherwise
-  std::string throttle = {};  ///< the key's bucket of CL.THROTTLE, if that has charged it
+  std::string note;           ///< what else decides about the same key or entries, or differs
+  std::string throttle = {};  ///< the key's bucket of CL.THROTTLE, if it has been charged
   std::optional<EntryRequest> described;
   policy::Request request;
   std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
@@ -47,7 +47,7 @@ void AppendDecisionFields(JsonWriter& json, const Decision& decision) {
       .Field("resetAfterMs", http::CeilMillis(decision.reset_after));
 }
 
-/// What Envoys that are connected here may admit by themselves.
+/// What connected Envoys may admit by themselves.
 void AppendAssignments(JsonWriter& json, const Asked& asked) {
   if (asked.assigned.empty()) return;
   const Nanos now = BootClock::Get().Now();
@@ -71,8 +71,8 @@ void AppendAssignments(JsonWriter& json, const Asked& asked) {
   json.EndArray();
 }
 
-/// Of a leased policy: what this node may admit without asking the store, whose numbers do not tell
-/// what nodes hold.
+/// For a leased policy: what this node may admit without calling the store, whose own numbers do
+/// not show what nodes hold.
 void AppendHeld(JsonWriter& json, const Asked& asked, std::string_view bucket) {
   const auto found = asked.held.find(bucket);
   if (found == asked.held.end()) return;
@@ -123,7 +123,7 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
   return response;
 }
 
-/// Which domain was meant? The answer has them apart as well, for a form to choose from.
+/// Asks which domain was meant; also lists the domains as a field, for a form to choose from.
 http::Response AskWhich(const std::vector<std::string>& domains) {
   const Error error = ManyDomains(domains);
   http::Response response;
@@ -137,7 +137,7 @@ http::Response AskWhich(const std::vector<std::string>& domains) {
   return response;
 }
 
-/// Answers when all reactors have told what they hold of the leased buckets.
+/// Answers once all reactors have reported what they hold of the leased buckets.
 void Answer(const store::FindHeld& find_held, const std::shared_ptr<Asked>& asked,
             const limiter::Explanation& explanation) {
   std::vector<std::string> buckets;
@@ -153,8 +153,8 @@ void Answer(const store::FindHeld& find_held, const std::shared_ptr<Asked>& aske
   });
 }
 
-/// For those who named no domain: that a check would not look where the policies are. And for those
-/// who named an address: that it is not a check whose answer they see.
+/// Without a domain in the request: that a check would not look where the policies are. With an
+/// address: that the answer is not that of a check.
 std::string NoteOf(const policy::PolicySet& policies, const Asked& asked) {
   if (asked.described->only_auth) {
     return "this is how GET /v1/auth decides; to a check of the same entries (POST /v1/check), "
@@ -197,15 +197,20 @@ void ExplainEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter,
   ExplainRequest(parts, limiter, asked);
 }
 
-/// A bucket that is not charged now, since another policy applies to its requests, does not say
-/// what they get: they are explained instead. False if the bucket is in use.
+/// A bucket that is not charged now because another policy applies to its requests does not show
+/// what they get, so the requests are explained instead. False if the bucket is in use; then the
+/// note names the other policies that limit its requests.
 bool ExplainReplaced(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                      const policy::PolicySet& set, const policy::Policy& policy,
                      const std::shared_ptr<Asked>& asked) {
   std::optional<Subject> subject = SubjectOfBucket(policy, asked->subject.bucket);
   if (!subject) return false;
   const policy::Policy* by = ReplacementOf(set, policy, *subject);
-  if (by == nullptr) return false;
+  if (by == nullptr) {
+    const std::string others = OthersLimiting(set, policy, *subject);
+    if (!others.empty()) asked->note = "requests with these entries are also limited by " + others;
+    return false;
+  }
   subject->cost = asked->subject.cost;
   asked->subject = std::move(*subject);
   asked->note = "policy '" + by->definition.name + "' replaces '" + policy.definition.name +
@@ -237,7 +242,7 @@ void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                          });
 }
 
-/// A client that calls CL.THROTTLE is refused beside all policies.
+/// A client that calls CL.THROTTLE may be refused whatever the policies say.
 void ExplainKey(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                 const std::shared_ptr<Asked>& asked) {
   asked->request.cost = asked->subject.cost;

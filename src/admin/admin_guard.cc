@@ -30,9 +30,9 @@ std::string_view NameOfHost(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
-/// A page of another site that a browser on this machine shows can reach a loopback address: by a
-/// form, by a fetch without preflight, or by a name of its own that it lets point to 127.0.0.1 (DNS
-/// rebinding: then Origin and Host agree, but Host is that name). Browsers tell on all of them.
+/// A page of another site in a browser on this machine can reach a loopback address: by a form,
+/// by a fetch without preflight, or by a name of its own that it points to 127.0.0.1 (DNS
+/// rebinding: then Origin and Host agree, but Host is that name). Browsers reveal all of them.
 bool IsFromAnotherSite(const http::Request& request) {
   const std::string_view origin = request.Find("Origin");
   if (!origin.empty() && HostOfOrigin(origin) != request.Find("Host")) return true;
@@ -40,15 +40,15 @@ bool IsFromAnotherSite(const http::Request& request) {
   return !site.empty() && site != "same-origin" && site != "none";
 }
 
-/// Browsers always send a Host; who sends none is none.
+/// Browsers always send a Host, so a client without one is not a browser.
 bool NamesLoopback(std::string_view host) {
   if (host.empty()) return true;
   const std::string_view name = NameOfHost(host);
   return EqualsIgnoringCase(name, "localhost") || IsLoopback(name);
 }
 
-/// The types that a page may send to other sites without asking first. Only a body has a type;
-/// curl's default, a form, is let pass when no browser sent it.
+/// The content types that a page may send to other sites without a preflight. Only a body has one;
+/// curl's default, a form, passes if no browser sent it.
 bool IsBrowserForm(const http::Request& request) {
   std::string_view type = request.Find("Content-Type");
   type = Trim(type.substr(0, type.find(';')));
@@ -60,8 +60,8 @@ bool IsBrowserForm(const http::Request& request) {
   return browser && EqualsIgnoringCase(type, "application/x-www-form-urlencoded");
 }
 
-/// What proxies add to the requests that they pass on. nginx adds nothing unless told to, but
-/// speaks HTTP/1.0 to what is behind it.
+/// Looks for what proxies add to requests that they forward. nginx adds nothing by default, but
+/// uses HTTP/1.0 for its upstreams.
 bool ComesThroughAProxy(const http::Request& request) {
   constexpr std::string_view kSigns[] = {"Forwarded",
                                          "Via",
@@ -146,7 +146,7 @@ std::optional<http::Response> AdminGuard::Refuse(const http::Request& request) c
     return http::ErrorResponse(415, "Content-Type: must be application/json");
   }
   if (!has_keys()) return RefuseKeyless(request);
-  // Whatever stands behind this guard is never public, whatever its path looks like.
+  // Nothing behind this guard is public, whatever its path looks like.
   const access::Operation operation =
       std::max(access::OperationOf(request.method, request.path), access::Operation::kRead);
   const access::Admission admission =

@@ -13,34 +13,34 @@
 
 namespace weir::admin {
 
-/// Who may use the admin API: by API key, by address, or both.
+/// Decides who may use the admin API: by API key, by address, or both.
 ///
-/// Without keys it is open to this machine alone: to a loopback peer that names a loopback host and
-/// comes through no proxy, since behind a proxy everybody has the proxy's address.
+/// Without keys it is open to this machine only: to a loopback peer that names a loopback host and
+/// does not come through a proxy, since all clients of a proxy have the proxy's address.
 ///
 /// Thread-safe.
 class AdminGuard {
  public:
-  /// `allow` empty: any address. `keyless` false: without keys nobody is let in.
+  /// `allow` empty: any address. `keyless` false: without keys no one is admitted.
   AdminGuard(std::shared_ptr<access::Gate> gate, std::vector<IpNetwork> allow, bool keyless = true)
       : gate_(std::move(gate)), allow_(std::move(allow)), keyless_(keyless) {}
-  /// With keys that may do everything.
+  /// With keys that may be used for everything.
   AdminGuard(std::vector<config::Digest> digests, std::vector<IpNetwork> allow)
       : AdminGuard(std::make_shared<access::Gate>(config::Config::Access{}, std::move(digests)),
                    std::move(allow)) {}
 
-  /// The refusal (401, 403 or 429), or nothing if the request may pass. Keys come in `X-API-Key` or
+  /// The refusal (401, 403 or 429), or nullopt if the request may pass. Keys come in `X-API-Key` or
   /// `Authorization: Bearer`. Requests that another site's page makes a browser send are refused.
   std::optional<http::Response> Refuse(const http::Request& request) const;
 
-  /// For what needs no key because none is configured or it is open to all: the refusal (403) of
-  /// what another site's page makes a browser send. `private_to_machine`: also of what a page sends
-  /// by a name of its own that it lets point to this machine, while everything is open to it.
+  /// For requests that need no key, because none is configured or the path is open to all: refuses
+  /// (403) what another site's page makes a browser send. `private_to_machine`: also what a page
+  /// sends to a name of its own that points to this machine, while everything is open to it.
   std::optional<http::Response> RefusePage(const http::Request& request, std::string_view remote,
                                            bool private_to_machine) const;
 
   /// Whether a caller from `address` with `key` (empty: none) may change things, on a protocol
-  /// that closes the connection of a browser.
+  /// that disconnects browsers.
   bool Admits(std::string_view address, std::string_view key, std::string_view subject = {}) const;
 
   /// Whether the caller of a request that was not refused may do this as well.
@@ -61,7 +61,7 @@ class AdminGuard {
 /// The handler behind the guard. `guard` must outlive it.
 http::Handler Guarded(const AdminGuard& guard, http::Handler handler);
 
-/// How a caller that is not admitted is answered: 401, 403, or 429 with Retry-After.
+/// The response to a caller that is not admitted: 401, 403, or 429 with Retry-After.
 http::Response RefusalOf(const access::Admission& admission, access::Operation operation);
 
 /// The API key that a request carries: in `X-Weir-Key`, which proxies can set beside the client's

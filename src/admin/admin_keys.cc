@@ -17,14 +17,14 @@
 namespace weir::admin {
 namespace {
 
-/// One check that a handler made, with the memory it needs until it is decided.
+/// One check made by a handler, with the memory it needs until it is decided.
 struct KeyCheck {
   std::string key;
   limiter::Check check;
   http::Reply reply;
 };
 
-/// Looks at a bare key, charging nothing, and then calls `finish`.
+/// Peeks at a bare key, charging nothing, and then calls `finish`.
 template <typename Finish>
 void Look(limiter::PolicyLimiter& limiter, std::string key, http::Reply reply, Finish finish) {
   auto asked = std::make_shared<KeyCheck>();
@@ -42,7 +42,7 @@ void Look(limiter::PolicyLimiter& limiter, std::string key, http::Reply reply, F
 
 std::int64_t WindowSeconds(const AdminParts& parts, std::string_view key, const Quota& quota) {
   if (const auto stored = parts.policies.Get(key); stored.ok()) return stored->window_seconds;
-  // The default policy's window, which a token bucket has by name only.
+  // The default policy's window; for a token bucket it is nominal.
   constexpr std::int64_t kDefaultWindow = 60;
   if (algorithm::Of(quota).refills()) return kDefaultWindow;
   return std::chrono::ceil<std::chrono::seconds>(quota.window()).count();
@@ -54,7 +54,7 @@ void AppendCounts(JsonWriter& json, const Quota& quota, const Decision& decision
       .Field("windowRequestCount", quota.limit() - decision.remaining);
 }
 
-/// A shadow policy refuses nobody.
+/// A shadow policy does not refuse requests.
 std::string_view StatusOf(const Decision& decision, bool shadow) {
   if (decision.allowed()) return "OK";
   return shadow ? "SHADOW" : "LIMITED";
@@ -87,19 +87,19 @@ http::Response KeyMetrics(const AdminParts& parts, const KeyCheck& asked) {
   return response;
 }
 
-/// A page of buckets, with the memory that looking at them takes.
+/// A page of buckets, with the memory that looking them up needs.
 struct KeyPage {
   std::vector<store::HeldKey> keys;
   std::shared_ptr<const policy::PolicySet> set;
-  std::vector<const policy::Policy*> policies;  // one per key; null: what is used is not known
-  std::vector<store::Charge> charges;           // one per key, as are the decisions
+  std::vector<const policy::Policy*> policies;  // one per key; null: usage unknown
+  std::vector<store::Charge> charges;           // one per key, like the decisions
   std::vector<Decision> decisions;
   std::vector<store::Application> applications;
   http::Response response;
   http::Reply reply;
 };
 
-/// A bucket that is used up refuses nobody while a more specific policy applies instead of its own.
+/// A used-up bucket refuses no requests while a more specific policy applies instead of its own.
 bool IsReplaced(const policy::PolicySet& set, const policy::Policy& policy,
                 std::string_view bucket) {
   const std::optional<Subject> subject = SubjectOfBucket(policy, bucket);
@@ -137,7 +137,7 @@ void AnswerKeys(KeyPage& page) {
   page.reply(std::move(page.response));
 }
 
-/// Looks at every bucket of the page in one go, charging nothing.
+/// Peeks at every bucket of the page in one call, charging nothing.
 void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& limiter) {
   page->set = limiter.policies();
   const std::size_t count = page->keys.size();
@@ -145,7 +145,7 @@ void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& li
   page->decisions.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const policy::Policy* policy = PolicyOfBucket(*page->set, page->keys[i].key);
-    // What a quota of another algorithm left there says nothing about this one.
+    // The state of a quota of another algorithm says nothing about this one.
     const bool fits = policy != nullptr && policy->quota() != nullptr &&
                       policy->quota()->algorithm() == page->keys[i].algorithm;
     page->policies.push_back(fits ? policy : nullptr);
@@ -159,7 +159,7 @@ void LookAtKeys(const std::shared_ptr<KeyPage>& page, limiter::PolicyLimiter& li
   limiter.Apply(page->applications, [page] { AnswerKeys(*page); });
 }
 
-/// That authentication at the store failed is not the caller's fault.
+/// A failure to authenticate with the store is not the caller's fault.
 Error ForCaller(const Error& error) {
   if (error.code == Code::kInvalidArgument || error.code == Code::kResourceExhausted) return error;
   return {Code::kUnavailable, "the store cannot list its keys: " + error.message};

@@ -1,4 +1,4 @@
-// What happens now: GET /admin/top and GET /admin/live.
+// Current activity: GET /admin/top and GET /admin/live.
 
 #include <array>
 #include <cstdio>
@@ -25,7 +25,7 @@ std::string Unescaped(std::string_view text) {
   return http::DecodeAnySegment(text).value_or(std::string(text));
 }
 
-/// What a client calls the key of a bucket, where that can be told.
+/// What a client calls the key of a bucket, if that is known.
 std::string KeyOf(const std::string& bucket) {
   if (bucket.starts_with(kBareBucket)) return Unescaped(bucket.substr(kBareBucket.size()));
   return bucket.starts_with(kThrottleBucket) ? bucket.substr(kThrottleBucket.size()) : bucket;
@@ -72,14 +72,14 @@ http::Response Top(const AdminParts& parts, const http::Request& request) {
   return response;
 }
 
-/// To a tenth.
+/// Rounds to a tenth.
 void AppendMicros(JsonWriter& json, std::string_view name, double micros) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.1f", micros);
   json.RawField(name, text.data());
 }
 
-/// "memory", or of several stores "main=mysql, hot=redis".
+/// "memory", or with several stores "main=mysql, hot=redis".
 std::string KindsOf(std::string_view stores) {
   constexpr std::string_view kBetween = ", ";
   std::string kinds;

@@ -15,7 +15,7 @@
 namespace weir::admin {
 namespace {
 
-/// A policy of a file, where it stands, and the override that decides its shadow, if there is one.
+/// A policy of a file, its location, and the override that decides its shadow, if there is one.
 void AppendWithPlace(JsonWriter& json, const policy::Definition& definition,
                      const policy::PolicyStore& stored) {
   json.BeginObject();
@@ -36,7 +36,7 @@ void AppendWithSource(JsonWriter& json, const policy::StoredPolicy& policy) {
   json.Field("source", "admin").EndObject();
 }
 
-/// The policy for keys that no other one names; nobody can change it here.
+/// The policy for keys that no other policy names; it cannot be changed here.
 void AppendDefault(JsonWriter& json, const policy::PolicySet& set) {
   const policy::Definition& definition = set.default_policy().definition;
   json.BeginObject();
@@ -44,7 +44,7 @@ void AppendDefault(JsonWriter& json, const policy::PolicySet& set) {
   json.Field("definedIn", definition.source).EndObject();
 }
 
-/// One policy by the name that the list shows: of the admin API, else of a file (as its name, or as
+/// One policy by the name shown in the list: of the admin API, else of a file (as its name, or as
 /// domain/name), else the default.
 http::Response Find(const AdminParts& parts, const std::string& key) {
   const auto stored = parts.policies.Get(key);
@@ -58,7 +58,7 @@ http::Response Find(const AdminParts& parts, const std::string& key) {
   for (const policy::Policy& policy : set->policies()) {
     const policy::Definition& definition = policy.definition;
     if (definition.source == kAdminSource) continue;
-    // The names first: with many policies, making a text of each takes a reactor's time.
+    // Compares names first: with many policies, building the text of each would delay the reactor.
     if (!key.ends_with(definition.name)) continue;
     if (definition.name != key && policy::OverrideKey(definition) != key) continue;
     AppendWithPlace(json, definition, parts.policies);
@@ -69,8 +69,8 @@ http::Response Find(const AdminParts& parts, const std::string& key) {
   return response;
 }
 
-/// Where a list goes on: among the policies of the admin API, after a key, or among those of files,
-/// at an index. As text `a…` or `f…`.
+/// Where a list continues: among the policies of the admin API, after a key, or among those of
+/// files, at an index. As text `a…` or `f…`.
 struct Place {
   bool files = false;
   std::string after = {};
@@ -89,8 +89,8 @@ std::optional<Place> ReadPlace(std::string_view cursor) {
   return place;
 }
 
-/// Adds policies of files from `index` on until there are `room` more; tells where to go on, if
-/// there is more.
+/// Adds policies of files from `index` on until `room` more have been added; returns where to
+/// continue, if there are more.
 std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set,
                                            const policy::PolicyStore& stored, std::size_t index,
                                            std::size_t room, JsonWriter& list) {
@@ -146,7 +146,7 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
   return response;
 }
 
-/// What a policy's `type` may be, and which numbers it then takes: the dashboard's form.
+/// The values of a policy's `type`, and the numbers that each takes, for the dashboard's form.
 http::Response Algorithms() {
   http::Response response;
   JsonWriter json(response.body);
@@ -167,15 +167,15 @@ http::Response Algorithms() {
   return response;
 }
 
-/// ?version=3: a change is made only if this is the version in force, so that nobody undoes what
-/// somebody else has changed since. 0: whichever is.
+/// ?version=3: a change is made only if this is the version in force, so that a caller does not
+/// overwrite a later change. 0: any version.
 Result<std::int64_t> ExpectedVersion(const http::Request& request) {
   const auto text = http::QueryValue(request.query, "version");
   return text ? VersionNumber("version", *text) : std::int64_t{0};
 }
 
-/// A policy that names no domain gets that of requests that name none. What a policy of another
-/// domain changes for these requests is said.
+/// A policy without a domain gets that of requests without one. Warns if a policy of another domain
+/// changes what applies to these requests.
 void SettleDomain(const policy::PolicySet& set, http::PolicyBody& body) {
   if (!body.policy.has_match) return;
   const std::string& implied = set.implied_domain();
@@ -204,7 +204,7 @@ void Complete(const AdminParts& parts, http::PolicyBody& body) {
   WarnOfDefaultName(*set, body);
 }
 
-/// What keys have used is kept for each algorithm on its own.
+/// The usage of keys is kept separately for each algorithm.
 void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
   const Result<policy::StoredPolicy> now = parts.policies.Get(body.policy.key);
   if (!now.ok() || now->type == body.policy.type) return;
@@ -213,7 +213,7 @@ void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
                           ", so keys start with a full quota");
 }
 
-/// A policy that is to be in force from now on.
+/// Reads a policy that is to be in force from now on.
 Result<http::PolicyBody> ReadNew(const http::Request& request) {
   Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
   if (!body.ok()) return body;

@@ -1,4 +1,4 @@
-// POST /admin/reset/{key} and POST /admin/reset?…: forgets what buckets were charged, and tells
+// POST /admin/reset/{key} and POST /admin/reset?…: forgets what buckets were charged, and reports
 // whether there was anything to forget.
 
 #include <functional>
@@ -18,23 +18,23 @@
 namespace weir::admin {
 namespace {
 
-/// One state that is to be forgotten: a bucket under one algorithm.
+/// One state to forget: a bucket under one algorithm.
 struct Held {
   std::string bucket;
-  std::string policy;  ///< empty: of none that is in force
+  std::string policy;  ///< empty: of no policy in force
   Quota quota;
-  bool beside = false;  ///< may be nobody's: named in the answer only if there was anything
+  bool beside = false;  ///< may not exist: named in the answer only if there was anything
 };
 
-/// A reset under way, with the memory that the store writes to.
+/// A reset in progress, with the memory that the store writes to.
 struct Reset {
-  std::string key;  ///< as it was given in the path; empty: the query told
+  std::string key;  ///< as given in the path; empty: the query named it
   std::vector<Held> states;
   std::vector<store::Charge> charges;  // one per state
-  std::vector<Decision> decisions;     // what each state was, and then what each is
+  std::vector<Decision> decisions;     // each state before the reset, then each state after it
   std::vector<store::Application> applications;
   http::Reply reply;
-  http::Reply audited;  ///< for an answer that says that something was forgotten
+  http::Reply audited;  ///< for an answer that reports that something was forgotten
 };
 
 /// A request whose buckets are looked for.
@@ -44,8 +44,8 @@ struct Sought {
   limiter::Check check;
 };
 
-/// Quotas that find a state of their algorithm whatever numbers it was charged under: the longest
-/// windows there are.
+/// Quotas that match a state of their algorithm whatever numbers it was charged under: they have
+/// the longest possible windows.
 const std::vector<Quota>& OneOfEach() {
   static const std::vector<Quota> kQuotas = [] {
     std::vector<Quota> quotas;
@@ -63,11 +63,11 @@ void AddBucket(const policy::PolicySet& set, std::string bucket, std::vector<Hel
     states.push_back({std::move(bucket), policy->definition.name, *policy->quota()});
     return;
   }
-  // A quota that came with requests, or of a policy that is gone or is unlimited now.
+  // A quota that came with requests, or of a policy that was deleted or is unlimited now.
   for (const Quota& quota : OneOfEach()) states.push_back({bucket, "", quota});
 }
 
-/// The bucket of a bare key, that of a policy for it which is on trial, and that of CL.THROTTLE.
+/// The bucket of a bare key, that of a shadow policy for it, and that of CL.THROTTLE.
 void AddKey(const policy::PolicySet& set, std::string_view key, std::vector<Held>& states) {
   std::string bucket;
   policy::AppendBareKey(bucket, key);
@@ -97,8 +97,8 @@ Result<std::vector<Held>> StatesOf(const limiter::Check& check, const Subject& s
   return Error{Code::kNotFound, "no policy limits " + subject.ToString() + ": nothing to reset"};
 }
 
-/// The buckets of all policies that apply to a request, also of those that only look on: the same
-/// that /admin/explain names.
+/// The buckets of all policies that apply to a request, including shadow policies: the same as in
+/// /admin/explain.
 void FindByEntries(const AdminParts& parts, limiter::PolicyLimiter& limiter, const Subject& subject,
                    const FoundStates& done) {
   const auto set = limiter.policies();
@@ -127,7 +127,7 @@ void FindStates(const AdminParts& parts, limiter::PolicyLimiter& limiter, const 
   done(std::move(states));
 }
 
-/// What a name in the path may mean: a bare key, and a bucket as lists and explanations print it.
+/// What a name in the path may mean: a bare key, or a bucket as lists and explanations print it.
 std::vector<Held> StatesOfName(const policy::PolicySet& set, const std::string& name) {
   std::vector<Held> states;
   AddKey(set, name, states);
@@ -147,7 +147,7 @@ bool AnyHeld(const Reset& reset) {
   return false;
 }
 
-/// One object per bucket, although it may have been asked for under several algorithms.
+/// One object per bucket, although it may have been looked up under several algorithms.
 http::Response Answer(const Reset& reset) {
   std::string buckets;
   JsonWriter list(buckets);
@@ -175,8 +175,8 @@ http::Response Answer(const Reset& reset) {
   return response;
 }
 
-/// Looks at every state and forgets it, in one go. All are looked at first: some stores forget a
-/// bucket under all algorithms at once.
+/// Peeks at every state and forgets it, in one call. Peeks at all first, since some stores forget a
+/// bucket under all algorithms together.
 void Run(limiter::PolicyLimiter& limiter, const std::shared_ptr<Reset>& reset) {
   for (const Held& state : reset->states) {
     if (state.bucket.size() <= policy::kMaxKeyBytes) continue;
@@ -198,7 +198,7 @@ void Run(limiter::PolicyLimiter& limiter, const std::shared_ptr<Reset>& reset) {
         return reset->reply(http::ErrorResponse(application.status.error()));
       }
     }
-    // Whoever misspells a name changes nothing.
+    // A misspelled name changes nothing, so it is not logged.
     (AnyHeld(*reset) ? reset->audited : reset->reply)(Answer(*reset));
   });
 }
@@ -226,7 +226,7 @@ void AddAdminReset(http::Router& router, const AdminParts& parts, limiter::Polic
                const auto subject = ReadSubject(request.query);
                if (!subject.ok()) return reply(http::ErrorResponse(subject.error()));
                http::Request named = request;
-               named.params = {subject->ToString()};  // what the audit log calls it
+               named.params = {subject->ToString()};  // its name in the audit log
                const auto reset = begin(named, reply);
                FindStates(parts, limiter, *subject,
                           [&limiter, reset](Result<std::vector<Held>> states) {

@@ -9,7 +9,7 @@
 namespace weir::admin {
 namespace {
 
-/// What one caller may do; asked once for each operation.
+/// What one caller may do; checks each operation once.
 class Rights {
  public:
   Rights(const AdminGuard& guard, const http::Request& request)

@@ -1,4 +1,4 @@
-// What a policy was: GET /admin/policies/{key}/versions[/{version}], GET …/diff, POST …/rollback.
+// A policy's history: GET /admin/policies/{key}/versions[/{version}], GET …/diff, POST …/rollback.
 
 #include <string>
 #include <utility>
@@ -83,7 +83,7 @@ void Version(const AdminParts& parts, const http::Request& request, const http::
       [reply, version = *version](const History& history) { reply(VersionOf(version, history)); });
 }
 
-/// A state of a policy that is to be compared; without a version, it is not in force.
+/// One side of a comparison; without a version, the policy is not in force.
 struct Side {
   std::int64_t version = 0;
   std::string policy = {};
@@ -124,13 +124,13 @@ http::Response DiffOf(const std::string& key, const Side& from, const Side& to) 
   return response;
 }
 
-/// ?from=1&to=2; without `to`: against what is in force.
+/// ?from=1&to=2; without `to`, compares with what is in force.
 void Diff(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
   const auto from = VersionNumber("from", http::QueryValue(request.query, "from").value_or(""));
   if (!from.ok()) return reply(http::ErrorResponse(from.error()));
   const std::string key = request.params[0];
   Side now;
-  std::int64_t wanted = 0;  // 0: what is in force
+  std::int64_t wanted = 0;  // 0: the one in force
   if (const auto to = http::QueryValue(request.query, "to")) {
     const auto version = VersionNumber("to", *to);
     if (!version.ok()) return reply(http::ErrorResponse(version.error()));

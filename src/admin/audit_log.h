@@ -20,23 +20,23 @@ struct AuditEntry {
   std::string target = {};  ///< "policy:user-123", "key:user-123", …
   std::string before = {};  ///< JSON, or empty
   std::string after = {};   ///< JSON, or empty
-  std::int64_t undoes = 0;  ///< the entry that this one took back; 0: none
+  std::int64_t undoes = 0;  ///< the entry that this one undid; 0: none
 };
 
 /// Which entries of the log, and how many at most.
 struct AuditQuery {
   std::int64_t before = 0;  ///< only older ones; 0: all
   std::size_t limit = 100;
-  std::string target = {};                ///< only of this one; empty: of all
-  std::vector<std::string> actions = {};  ///< only these, "key.reset" or "key" for all of them
-  std::vector<std::string> except = {};   ///< none of these
+  std::string target = {};                ///< only this target; empty: all
+  std::vector<std::string> actions = {};  ///< only these: "key.reset", or "key" for all of its kind
+  std::vector<std::string> except = {};   ///< excludes these
 };
 
-/// Every change through the admin API and of policy files. It is stored with the policies, so that
-/// a change of a policy and its entry are written together or not at all.
+/// The log of all changes through the admin API and of policy files. Stored with the policies, so
+/// that a change of a policy and its entry are written together or not at all.
 ///
-/// Thread-safe. Callbacks run on a thread of the log, or before the call returns; none of the calls
-/// waits for anything but a local disk.
+/// Thread-safe. Callbacks run on a thread of the log, or before the call returns; no call waits for
+/// anything except a local disk.
 class AuditLog {
  public:
   using Appended = std::function<void(Result<std::int64_t>)>;
@@ -46,15 +46,15 @@ class AuditLog {
 
   virtual ~AuditLog() = default;
 
-  /// Told once the entry is on disk, with its id, which is given here; and `entry.at` if it is 0.
+  /// Assigns the entry's ID, and `entry.at` if it is 0. Passes the ID to `done` once it is on disk.
   virtual void Append(AuditEntry entry, Appended done) = 0;
   /// Latest first.
   virtual void ListEntries(AuditQuery query, Listed done) = 0;
   /// kNotFound if there is none.
   virtual void FindEntry(std::int64_t id, Found done) = 0;
   /// Deletes up to `most` of the oldest entries: those made before `since`, and those that are not
-  /// among the latest `keep` (0: none for that reason). Tells how many. A log that is the history
-  /// of something leaves what is needed for that.
+  /// among the latest `keep` (0: no such limit). Returns how many. A log that is also a history
+  /// keeps the entries that the history needs.
   virtual void Trim(std::size_t keep, Nanos since, std::size_t most, Trimmed done) = 0;
 };
 

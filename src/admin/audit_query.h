@@ -12,12 +12,12 @@
 
 namespace weir::policy {
 
-/// Entries of a log that cannot be asked for actions: `read` gives those older than its first
-/// argument, at most as many as its second says, and they are looked through page by page.
+/// Filters a log that cannot filter by action itself: `read` returns entries older than its first
+/// argument, at most as many as its second says, and its pages are searched one after the other.
 using ReadEntryPage = std::function<Result<std::vector<AuditEntry>>(std::int64_t, std::size_t)>;
 Result<std::vector<AuditEntry>> SelectActions(const AuditQuery& query, const ReadEntryPage& read);
 
-/// The query for any SQL database: what stands behind WHERE, with a `?` for each value.
+/// The query for any SQL database: the text after WHERE, with a `?` for each value.
 struct AuditCondition {
   std::string text;
   std::vector<std::variant<std::int64_t, std::string>> values;

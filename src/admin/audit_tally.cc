@@ -32,7 +32,7 @@ void AuditTally::Flush() {
       if (noted.wait > 0 && --noted.wait > 0) {
         ++one;
       } else if (noted.count == 0) {
-        one = noted_.erase(one);  // quiet for a minute
+        one = noted_.erase(one);  // nothing for a minute
       } else {
         due.push_back(Take(one->first, noted));
         noted.wait = kMinute;

@@ -14,37 +14,37 @@
 namespace weir::admin {
 
 /// Records operations that are too frequent for an audit entry each: sends, refunds, releases,
-/// claims. The first of a kind by a caller is an entry within a second; those that follow become
-/// one entry a minute with a count and the first target. So nobody can flood the log, from which
-/// the oldest entries are deleted: what people changed stays in it for long.
+/// claims. A caller's first of a kind becomes an entry within a second; those that follow become
+/// one entry a minute with a count and the first target. So no caller can flood the log, from which
+/// the oldest entries are deleted, and changes made by people stay in it for long.
 ///
-/// What the log did not take is counted again and written a minute later. What it may have taken is
-/// not, so that nothing is in it twice: the service's log has who, what and how often.
+/// Counts that the log rejected are added again and written a minute later. Those that it may have
+/// accepted are not, so that none is logged twice: the service's log has who, what and how often.
 ///
 /// Thread-safe.
 class AuditTally {
  public:
-  /// `audit` must outlive this, and be closed before this goes: its answers come here.
+  /// `audit` must outlive this, and be closed before this is destroyed, since it calls back.
   explicit AuditTally(policy::AuditLog& audit) : audit_(audit) {}
 
-  /// Beyond kCallers callers within a minute the rest goes together under "others".
+  /// Beyond kCallers pairs of caller and action, others are counted together under "others".
   static constexpr std::size_t kCallers = 256;
   void Note(std::string who, std::string_view action, std::string_view target, std::size_t count);
 
-  /// Writes the entries whose time has come. Called about once a second.
+  /// Writes the entries that are due. Called about once a second.
   void Flush();
-  /// Writes all of them, at the end: what is not written then goes to the service's log.
+  /// Writes all entries, at shutdown: those that cannot be written then go to the service's log.
   void FlushAll();
 
  private:
   struct Noted {
     std::string target;
     std::uint64_t count = 0;
-    int wait = 0;  ///< so many flushes until it is written
+    int wait = 0;  ///< flushes until it is written
   };
   using Key = std::pair<std::string, std::string>;  // who and action
 
-  /// What is to be written: an entry's worth of a kind.
+  /// The contents of one entry to write.
   struct Due {
     Key key;
     std::string target;

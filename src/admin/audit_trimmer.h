@@ -12,25 +12,25 @@ namespace weir::admin {
 
 /// Keeps the audit log within its bounds, a few entries at a time.
 ///
-/// Thread safety: OnSecond is for one thread.
+/// Thread safety: call OnSecond from one thread.
 class AuditTrimmer {
  public:
   struct Keep {
-    std::size_t entries = 0;          ///< 0: however many
-    std::chrono::nanoseconds age{0};  ///< 0: however old
+    std::size_t entries = 0;          ///< 0: any number
+    std::chrono::nanoseconds age{0};  ///< 0: any age
   };
 
-  /// The log must outlive it.
+  /// `log` must outlive this.
   AuditTrimmer(policy::AuditLog& log, Keep keep) : log_(log), keep_(keep) {}
 
-  /// Looks once a minute, and at once again while there is more to delete. Call it every second.
+  /// Checks once a minute, and at every call while there is more to delete. Call it every second.
   void OnSecond(Nanos now);
 
  private:
   policy::AuditLog& log_;
   const Keep keep_;
   Nanos next_ = 0;
-  // Outlives an answer that comes late.
+  // Outlives late answers.
   std::shared_ptr<std::atomic<bool>> more_ = std::make_shared<std::atomic<bool>>(false);
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t kEntries = 1000;
 
 constexpr std::string_view kCount = ",\"currentCount\":";
 
-/// A state without its count, if it has one: its last field.
+/// A state without its count, which is its last field if it has one.
 std::string WithoutCount(const std::string& state) {
   const std::size_t at = state.rfind(kCount);
   return at == std::string::npos ? state : state.substr(0, at) + "}";
@@ -28,8 +28,8 @@ bool HasCounted(const State& state) {
          !state->ends_with(std::string(kCount) + "0}");
 }
 
-/// How a change that was made is reverted, for whoever asked for it. A count that it set to 0
-/// cannot be given back: the window began again with it.
+/// Describes to the caller how a change was reverted. A count that it set to 0 cannot be restored:
+/// its window started again with it.
 std::string Reverted(bool reset, const State& before) {
   if (!reset || !HasCounted(before)) return "so it was reverted";
   const std::size_t at = before->rfind(kCount) + kCount.size();
@@ -37,15 +37,15 @@ std::string Reverted(bool reset, const State& before) {
          before->substr(at, before->size() - at - 1) + " and starts at 0";
 }
 
-/// Runs tasks one after the other, also those that are given while one runs: a long queue of
-/// changes that end at once does not become a deep stack.
+/// Runs tasks one after the other, including those added while one runs: a long queue of
+/// changes that end immediately does not become a deep stack.
 void RunFlat(std::function<void()> task) {
   static thread_local std::deque<std::function<void()>>* running = nullptr;
   if (running != nullptr) return running->push_back(std::move(task));
   std::deque<std::function<void()>> tasks;
   tasks.push_back(std::move(task));
   running = &tasks;
-  // Also if one throws.
+  // Even if one throws.
   struct End {
     ~End() { running = nullptr; }
   } const end;
@@ -58,7 +58,7 @@ void RunFlat(std::function<void()> task) {
 
 }  // namespace
 
-/// One change on its way. `done` is told when it is in the log, or why not.
+/// One change in progress. `done` is called when it is in the log, or with the reason if not.
 struct ConfigChanges::Change {
   const Undoable& undoable;
   std::string name;
@@ -110,14 +110,14 @@ void ConfigChanges::Close() {
   called_.wait(lock, [this] { return calls_ == 0; });
 }
 
-// Not under the mutex: a call may be answered at once, and what follows makes others.
+// Not under the mutex: a call may be answered immediately, and what follows makes other calls.
 bool ConfigChanges::Call(const std::function<void()>& call) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
     ++calls_;
   }
-  // Also if it throws: Close waits for the last one.
+  // Even if it throws: Close waits for the last one.
   struct End {
     ConfigChanges& changes;
     ~End() {

@@ -18,20 +18,20 @@ namespace weir::admin {
 
 /// Changes of configuration other than policies. Each is written to the audit log with the state
 /// before and after, so that it can be undone; changes of one object are made one after the other.
-/// A change that cannot be written to the log is reverted at once, except for a count that it set
-/// to 0; the answer says so.
+/// A change that cannot be written to the log is reverted immediately, except for a count that it
+/// set to 0; the answer says so.
 ///
-/// Thread-safe but for Add. The log must outlive the last change; all else that was given must
+/// Thread-safe, except for Add. The log must outlive the last change; all other arguments must
 /// live until Close.
 class ConfigChanges {
  public:
   explicit ConfigChanges(AuditLog& audit) : audit_(audit) {}
 
-  /// Before the service starts.
+  /// Call before the service starts.
   void Add(Undoable undoable);
 
-  /// The handler, with an entry of the log before each answer of success to a request that is not
-  /// GET or HEAD. `kind` was added.
+  /// Wraps `handler` so that a log entry is written before each success response to a request that
+  /// is not GET or HEAD. `kind` must have been added.
   http::Handler Audited(std::string_view kind, http::Handler handler);
 
   /// Whether an entry with this target is of a kind that was added.
@@ -40,12 +40,12 @@ class ConfigChanges {
   }
 
   /// Reverts a change and returns the state now. kFailedPrecondition if its target was changed
-  /// since (see CheckTurn), or is of a kind that is not known here.
+  /// since (see CheckTurn), or is of an unknown kind.
   void Undo(const AuditEntry& entry, std::string who,
             const Undoable::Done<Result<Undoable::State>>& done);
 
-  /// No handler and no undoable is called any more; a change that needs one ends with kUnavailable.
-  /// For the owner, before the things that are changed are destroyed.
+  /// Stops calling handlers and undoables; a change that needs one ends with kUnavailable.
+  /// Only the owner may call it, before the objects that are changed are destroyed.
   void Close();
 
  private:
@@ -56,7 +56,7 @@ class ConfigChanges {
   /// Runs `task` when no other change of `target` is in progress; End marks its end.
   void Begin(const std::string& target, std::function<void()> task);
   void End(const std::string& target);
-  /// Makes a call of what lives only until Close; false: it does not any more.
+  /// Makes a call to something that lives only until Close; returns false after Close.
   bool Call(const std::function<void()>& call);
   void Read(const ChangePtr& change, const Undoable::Done<Result<Undoable::State>>& done);
   void Restore(const ChangePtr& change, const Undoable::State& wanted,
@@ -65,7 +65,7 @@ class ConfigChanges {
   void Made(const ChangePtr& change);
   void Write(const ChangePtr& change);
   void TakeBack(const ChangePtr& change, const Error& why);
-  /// Makes it `wanted` if it is still `expected`; both empty: nothing.
+  /// Restores `wanted` if the state is still `expected`; empty: the object does not exist.
   void TakeBackLatest(const ChangePtr& change, const std::string& wanted,
                       const std::string& expected);
 
@@ -73,10 +73,10 @@ class ConfigChanges {
   std::vector<std::unique_ptr<Undoable>> kinds_;
 
   std::mutex mutex_;
-  /// What waits for the change of a target that is under way.
+  /// Tasks that wait for a change of the same target to end.
   std::unordered_map<std::string, std::deque<std::function<void()>>> waiting_;
   bool closed_ = false;
-  std::size_t calls_ = 0;  // under way
+  std::size_t calls_ = 0;  // in progress
   std::condition_variable called_;
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t kMostEntries = 1000;
 
 using Named = std::map<std::string_view, const policy::Definition*>;
 
-/// Those of files, by domain and name as their buckets are called.
+/// The policies of files, by domain and name as in their bucket names.
 Named OfFiles(const policy::PolicySet& set) {
   Named named;
   for (const policy::Policy& policy : set.policies()) {
@@ -26,7 +26,7 @@ Named OfFiles(const policy::PolicySet& set) {
   return named;
 }
 
-/// Lines of a file move when others change.
+/// Ignores locations: lines of a file move when others change.
 bool SameButPlace(const policy::Definition& a, const policy::Definition& b) {
   policy::Definition moved = policy::AsInFile(a);
   moved.source = b.source;

@@ -9,20 +9,20 @@
 
 namespace weir::admin {
 
-/// How the source of policies that the admin API made is called.
+/// The source of policies made by the admin API, as Definition::source has it.
 inline constexpr std::string_view kAdminSource = "admin API";
-/// How entries of the audit log name policies of files: "file:" and the policy's bucket names'
-/// start.
+/// The prefix of the names that audit log entries use for policies of files; it is followed by the
+/// start of the policy's bucket names.
 inline constexpr std::string_view kFileTarget = "file:";
 
-/// The fields of a policy of a file as the admin API shows it, without where it stands.
+/// Appends the fields of a file's policy as the admin API shows them, without its location.
 void AppendFilePolicy(JsonWriter& json, const policy::Definition& definition,
                       std::string_view source);
-/// The same as an object, of a policy whose source is a file.
+/// The same fields as an object, for a policy whose source is a file.
 std::string FilePolicyJson(const policy::Definition& definition);
 
-/// What a reload of the policy files changed, an entry of the audit log for each policy; at most
-/// 1,000 and one more with the total count.
+/// What a reload of the policy files changed: one audit log entry for each policy, at most 1,000,
+/// and then one more with the total count.
 std::vector<policy::AuditEntry> FileChanges(const policy::PolicySet& before,
                                             const policy::PolicySet& after);
 

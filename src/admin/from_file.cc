@@ -21,7 +21,7 @@ Error Cannot(const Definition& definition, std::string_view what) {
                                            "; keep the policy in a policy file"};
 }
 
-/// What only files can say.
+/// A feature of the policy that only files support; empty if it has none.
 std::string_view OnlyInFiles(const Definition& definition) {
   if (definition.ordered) return "a chain";
   if (!definition.replaces.empty()) return "replaces";
@@ -36,14 +36,14 @@ std::string_view OnlyInFiles(const Definition& definition) {
   return {};
 }
 
-/// Empty if it could; else why not.
+/// Returns why the quota cannot be stored; empty if it was.
 std::string_view PutQuota(const Quota& quota, StoredPolicy& policy) {
   const algorithm::Numbers numbers = algorithm::NumbersOf(quota);
   const algorithm::Descriptor& kind = algorithm::Of(quota);
   policy.type = quota.algorithm();
   policy.capacity = numbers.limit;
   if (kind.refills()) {
-    // 20 in 2 s, or 1 in 100 ms, are 10 in 1 s.
+    // For example, 20 in 2 s and 1 in 100 ms are both 10 per second.
     const Int128 permits = Int128{numbers.refill} * kSecond.count();
     if (permits % numbers.period.count() != 0) {
       return "a refill that is not a whole number per second";

@@ -6,8 +6,8 @@
 
 namespace weir::policy {
 
-/// A policy of a file as the admin API keeps it. kInvalidArgument names what the API cannot keep:
-/// nothing is left out silently.
+/// A file's policy in the form that the admin API stores. kInvalidArgument names what the API
+/// cannot store: nothing is left out silently.
 Result<StoredPolicy> FromDefinition(const Definition& definition);
 
 }  // namespace weir::policy

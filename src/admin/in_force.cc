@@ -34,7 +34,7 @@ Status InForce::Put(PolicyMap policies) {
 
 Status InForce::End(const StoredPolicy& expired, std::optional<StoredPolicy> before) {
   const std::lock_guard alone(putting_);
-  // Only this function and Put change them.
+  // Only this function and Put change policies_.
   const auto stored = policies_.find(expired.key);
   Ended ended{expired.version, expired.expires_at, std::move(before)};
   if (stored == policies_.end() || !ended.Is(stored->second)) return {};  // changed meanwhile
@@ -46,7 +46,7 @@ Status InForce::End(const StoredPolicy& expired, std::optional<StoredPolicy> bef
   return put;
 }
 
-/// What is in force of a stored policy; null: nothing.
+/// What is in force for a stored policy; null: nothing.
 const StoredPolicy* InForce::Standing(const StoredPolicy& policy) const {
   const auto ended = ended_.find(policy.key);
   if (ended == ended_.end() || !ended->second.Is(policy)) return &policy;

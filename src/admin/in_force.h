@@ -26,19 +26,19 @@ class InForce {
   /// The catalog must outlive this.
   explicit InForce(Catalog& catalog) : catalog_(catalog) {}
 
-  /// Puts these in force in place of those before; if one of them is damaged, nothing changes.
+  /// Puts these in force instead of the previous ones; if one of them is damaged, nothing changes.
   /// Those that this process cannot charge (Policy::unable) are logged.
   Status Put(PolicyMap policies);
 
-  /// Puts `before` in force in the place of a stored policy that has expired (nothing: no other),
-  /// until another version of it is stored. Get and List tell what is stored.
+  /// Puts `before` in force instead of a stored policy that has expired (nullopt: no policy), until
+  /// another version of it is stored. Get and List still return what is stored.
   Status End(const StoredPolicy& expired, std::optional<StoredPolicy> before);
 
   Result<StoredPolicy> Get(std::string_view key) const;
   PolicyStore::Page List(std::string_view after, std::size_t limit) const;
 
  private:
-  /// A stored policy that is not in force, and what is instead.
+  /// A stored policy that is not in force, and what is in force instead.
   struct Ended {
     std::int64_t version = 0;
     Nanos expires_at = 0;
@@ -53,11 +53,11 @@ class InForce {
   Status PutLocked(const PolicyMap& policies);
 
   Catalog& catalog_;
-  std::mutex putting_;                               // before mutex_
-  std::map<std::string, Ended, std::less<>> ended_;  // under putting_
+  std::mutex putting_;                               // locked before mutex_
+  std::map<std::string, Ended, std::less<>> ended_;  // guarded by putting_
   mutable std::mutex mutex_;
   PolicyMap policies_;
-  std::vector<std::string> unable_;  // as it was logged last; under putting_
+  std::vector<std::string> unable_;  // as last logged; guarded by putting_
 };
 
 /// A PolicyStore that answers from what is in force.

@@ -23,7 +23,7 @@ double Percentile(const std::array<std::uint64_t, telemetry::kLatencyBounds.size
       return static_cast<double>(telemetry::kLatencyBounds[n]) / 1000;
     };
     const double low = i == 0 ? 0 : bound(i - 1);
-    // Beyond the last bound nothing more is known.
+    // Nothing is known above the last bound.
     const double high = i == telemetry::kLatencyBounds.size() ? low : bound(i);
     return low + (high - low) * (wanted - below) / here;
   }
@@ -52,7 +52,7 @@ void LiveTotals::Loop() {
   constexpr std::chrono::seconds kTurn(1);
   auto next = std::chrono::steady_clock::now();
   for (;;) {
-    // Turns that were missed (the machine slept) are not made up for.
+    // Missed iterations (the machine slept) are not made up for.
     next = std::max(next + kTurn, std::chrono::steady_clock::now());
     std::unique_lock lock(mutex_);
     if (stopping_.wait_until(lock, next, [this] { return stop_; })) return;

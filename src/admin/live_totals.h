@@ -30,8 +30,8 @@ struct SecondTotals {
   double p99_us = 0;
 };
 
-/// The value below which `part` of the observations lie, in microseconds, taking them as evenly
-/// spread within their bucket; 0 if there are none.
+/// The value below which `part` of the observations lie, in microseconds, assuming that they are
+/// evenly spread within their bucket; 0 if there are none.
 double Percentile(const std::array<std::uint64_t, telemetry::kLatencyBounds.size() + 1>& buckets,
                   double part);
 
@@ -45,7 +45,7 @@ class LiveTotals {
 
   struct Options {
     std::function<RunningTotals()> read;
-    /// Also called once a second, on the same thread, for whatever else has to be done so often.
+    /// Also called once a second, on the same thread, for other periodic work.
     std::function<void(Nanos now)> on_second;
   };
 
@@ -54,7 +54,7 @@ class LiveTotals {
   LiveTotals(const LiveTotals&) = delete;
   LiveTotals& operator=(const LiveTotals&) = delete;
 
-  /// Begins to count. Until then nothing is called.
+  /// Starts counting; `read` and `on_second` are not called before.
   void Start();
   /// Ends the thread; idempotent.
   void Stop();
@@ -62,7 +62,7 @@ class LiveTotals {
   /// The latest seconds, oldest first.
   std::vector<SecondTotals> Last(std::size_t seconds) const;
 
-  /// One turn of the thread, for tests: as if `now` had come.
+  /// One iteration of the thread, for tests: as if the time were `now`.
   void Tick(Nanos now);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// What operators and machines ask beside checks: /healthz, /readyz, /metrics.
+// Endpoints for operators and monitoring: /healthz, /readyz, /metrics.
 
 #include <atomic>
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace weir::admin {
 /// The phase of the service's life. Thread-safe.
 class Lifecycle {
  public:
-  /// True from the moment the doors are open until the drain begins.
+  /// True from the moment the service accepts requests until the drain begins.
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
   void SetReady(bool ready) noexcept { ready_.store(ready, std::memory_order_release); }
 
@@ -36,24 +36,24 @@ struct LeaseTotals {
   std::uint64_t keys = 0;   ///< leased now
   std::int64_t held = 0;    ///< permits now
   std::uint64_t local = 0;  ///< checks decided without the store
-  std::uint64_t calls = 0;  ///< that took permits
+  std::uint64_t calls = 0;  ///< to the store that took permits
   std::uint64_t granted = 0;
   std::uint64_t lost = 0;  ///< permits that ended unspent
 };
 
 /// The health of a store that is not in this process.
 struct StoreHealth {
-  bool up = false;                ///< its last answer was one
+  bool up = false;                ///< its last call was answered
   bool serving = true;            ///< false: the service should get no requests now
-  bool policies_known = true;     ///< false: nor should one that has never seen its policies
+  bool policies_known = true;     ///< false: never read; then it should get none, either
   std::string_view breaker = {};  ///< closed, half-open or open
   bool channel_up = false;        ///< messages between nodes arrive
   std::string last_error = {};
-  std::uint64_t times_lost = 0;            ///< it was found to have lost data, since the start
-  Nanos lost_at = 0;                       ///< when last
-  std::optional<LeaseTotals> leases = {};  ///< nothing if none was ever asked for
+  std::uint64_t times_lost = 0;            ///< how often it has lost data, since the start
+  Nanos lost_at = 0;                       ///< the last time
+  std::optional<LeaseTotals> leases = {};  ///< nullopt if no lease was ever requested
 };
-/// Nothing for a store that cannot be down.
+/// nullopt for a store that cannot be down.
 using StoreHealthOf = std::function<std::optional<StoreHealth>()>;
 
 /// A part of the service that may be down while the rest works.
@@ -62,19 +62,19 @@ struct Probe {
   std::function<bool()> up;  ///< from any thread, without waiting
 };
 
-/// What of a service is down, by name: "store", "policies" and those of the probes. Empty if all of
-/// it works.
+/// The names of the parts that are down: "store", "policies" and those of the probes. Empty if
+/// everything works.
 std::vector<std::string> WhatIsDown(const std::optional<StoreHealth>& store, bool policies_up,
                                     const std::vector<Probe>& probes);
 
 /// Adds GET /healthz (200 while the process lives), /readyz (503 before start, while draining, and
-/// while a required store is down) and /metrics. A part that is down is named by /readyz,
-/// which stays 200: the node can do the rest. Everything given must outlive the router.
+/// while a required store is down) and /metrics. A part that is down is named by /readyz, which
+/// still answers 200: the rest of the node works. All arguments must outlive the router.
 void AddOperations(http::Router& router, const Lifecycle& lifecycle,
                    const telemetry::Registry& registry, const StoreHealthOf& store_health,
                    const std::vector<Probe>& probes);
 
-/// weir_allowed_total, weir_blocked_total and what each policy said. Policies beyond the first
+/// weir_allowed_total, weir_blocked_total and each policy's decisions. Policies beyond the first
 /// kMaxPolicyLabels are added up under "other", so that the number of series is bounded.
 inline constexpr std::size_t kMaxPolicyLabels = 100;
 void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& out);
@@ -82,10 +82,10 @@ void CollectDecisions(const limiter::Counters& counters, telemetry::TextWriter& 
 /// Keys of the memory store.
 void CollectKeys(std::size_t keys, const EngineStats& stats, telemetry::TextWriter& out);
 
-/// How the last reload of policy files went.
+/// The result of the last reload of policy files.
 void CollectReloads(const policy::Catalog::Status& status, telemetry::TextWriter& out);
 
-/// How the place is where the admin API keeps policies.
+/// The health of the store in which the admin API keeps policies.
 void CollectPolicyStore(const policy::PolicyHealth& health, telemetry::TextWriter& out);
 
 /// Connections of all reactors.

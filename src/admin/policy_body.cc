@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 17> kFields{
     "domain", "match",    "shadow",   "unlimited",  "onStoreError",  "mode",
     "store",  "overdraw", "charge",   "cost",       "expiresAt"};
 
-/// Those of the API, not those of policy files, which are understood as well.
+/// The names of the API, not those of policy files, which are accepted as well.
 std::vector<std::string_view> Types() {
   std::vector<std::string_view> types;
   for (const algorithm::Descriptor& each : algorithm::kAlgorithms) types.push_back(each.type);
@@ -96,7 +96,7 @@ Status ReadFlag(json::value value, std::string_view field, bool& flag) {
   return {};
 }
 
-/// One of the names that `parse` knows.
+/// Reads one of the names that `parse` knows.
 template <typename Parse, typename Named>
 Status ReadNamed(json::value value, std::string_view field, Parse parse,
                  std::span<const std::string_view> names, Named& named) {
@@ -139,7 +139,7 @@ Status ReadMatch(json::value value, policy::StoredPolicy& policy) {
   });
 }
 
-/// Seconds, or a text with a unit: "90s", "1m", "PT1M".
+/// Reads seconds, or text with a unit: "90s", "1m", "PT1M".
 Status ReadWindow(json::value value, std::string_view field, std::int64_t& seconds) {
   if (value.get_int64().get(seconds) == simdjson::SUCCESS) return {};
   std::string_view text;
@@ -155,7 +155,7 @@ Status ReadWindow(json::value value, std::string_view field, std::int64_t& secon
   return {};
 }
 
-/// What policy files call a field, and what it is called here.
+/// A field's name in policy files, and its name here.
 struct Alias {
   std::string_view given;
   std::string_view field;
@@ -179,14 +179,14 @@ std::string_view FieldOf(std::string_view given) {
 /// Which fields were given, under which names.
 using Given = std::map<std::string, std::string, std::less<>>;
 
-/// One field has two names, and two values could differ.
+/// A field has two names, whose values could differ.
 Status Note(Given& given, std::string_view name) {
   const auto [at, is_new] = given.try_emplace(std::string(FieldOf(name)), name);
   if (is_new) return {};
   return Bad(name, at->second == name ? "is given twice" : "was already given as " + at->second);
 }
 
-/// { "sliding_log": { "limit": 5, "window": "1m" } }, as in policy files.
+/// Reads { "sliding_log": { "limit": 5, "window": "1m" } }, as in policy files.
 Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given);
 
 Status ReadField(std::string_view name, json::value value, policy::StoredPolicy& policy,
@@ -220,7 +220,7 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
   }
   if (field == "cost") return ReadInteger(value, name, policy.cost);
   if (field == "expiresAt") return ReadExpiry(value, policy.expires_at);
-  // What the service answers may be sent back as it is.
+  // A response of the service may be sent back unchanged.
   if (name == "warnings") return {};
   std::int64_t ignored = 0;
   if (name == "id" || name == "version") return ReadInteger(value, name, ignored);
@@ -260,7 +260,7 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
           return ReadField(copy, given_number, policy, given);
         });
     if (!read.ok()) return read;
-    // As in policy files.
+    // Required, as in policy files.
     const std::string span(found->refills() ? "refill_per_second" : found->span_name);
     for (const std::string& needed : {std::string(found->limit_name), span}) {
       if (!given.contains(FieldOf(needed))) return Bad(found->name, "requires " + needed);
@@ -287,7 +287,7 @@ std::vector<std::string> UnusedNumbers(const policy::StoredPolicy& policy, const
   return unused;
 }
 
-/// What is missing gets a usual value, which may not be what was meant.
+/// A missing number gets its default, which may not be what was meant.
 void NoteMissing(const policy::StoredPolicy& policy, const Given& given,
                  std::vector<std::string>& warnings) {
   if (policy.type.is_override() || policy.unlimited) return;
@@ -303,7 +303,7 @@ void NoteMissing(const policy::StoredPolicy& policy, const Given& given,
   }
 }
 
-/// What the policy is for may not be what was meant.
+/// Warns if the policy may not apply to what was meant.
 void NoteUnmet(const policy::StoredPolicy& policy, const Given& given,
                std::vector<std::string>& warnings) {
   if (policy.type.is_override()) return;
@@ -315,7 +315,7 @@ void NoteUnmet(const policy::StoredPolicy& policy, const Given& given,
   }
 }
 
-/// Who gives a bucket a window and no rate means a window, and would get many times its limit.
+/// A bucket with a window but no rate is meant as a window, and would allow many times its limit.
 Status CheckSpan(const policy::StoredPolicy& policy, const Given& given) {
   if (policy.type.is_override() || policy.unlimited) return {};
   const algorithm::Descriptor& kind = algorithm::Of(policy.type.algorithm());

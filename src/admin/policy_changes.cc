@@ -22,7 +22,7 @@ using policy::StoredPolicy;
 
 constexpr std::size_t kPage = 1000;
 
-/// A policy that comes back, with the end that is asked for or its own.
+/// A policy to restore, with the requested end or its own.
 Result<StoredPolicy> Returning(StoredPolicy policy, const std::string& what,
                                PolicyChanges::End end) {
   if (end) {
@@ -46,7 +46,7 @@ policy::PolicyStore::Done Logged(std::string action, std::string key, std::strin
   };
 }
 
-/// After a deletion nothing is in force.
+/// After a deletion no policy is in force.
 PolicyChanges::Done WithoutPolicy(PolicyChanges::Done done) {
   return [done = std::move(done)](const Result<std::optional<StoredPolicy>>& outcome) {
     if (!outcome.ok()) return done(outcome.error());

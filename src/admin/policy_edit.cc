@@ -5,7 +5,7 @@
 namespace weir::policy {
 namespace {
 
-/// The error for a policy that is to be changed and that the store does not have: a file may.
+/// The error for changing a policy that the store does not have; a file may have it.
 Error Missing(const PolicyEdit& edit, const Catalog& catalog) {
   if (!edit.wanted) {
     const Status in_files = catalog.CheckNotInFile(edit.key);
@@ -42,8 +42,8 @@ Status CheckRoom(const PolicyState& state, const Catalog& catalog) {
                                              " policies with those of files, which is the maximum"};
 }
 
-/// What could not be put in force must not be written: it would keep every later change of any
-/// policy from being put in force, on all nodes.
+/// A policy that cannot be put in force must not be written: it would keep every later change of
+/// any policy from being put in force, on all nodes.
 Status CheckFits(const PolicyEdit& edit, const PolicyState& state, const Catalog& catalog) {
   if (!edit.wanted) return {};
   if (Status room = CheckRoom(state, catalog); !room.ok()) return room;
@@ -56,13 +56,13 @@ Status CheckFits(const PolicyEdit& edit, const PolicyState& state, const Catalog
   if (!definition.ok()) return definition.error();
   Status free = catalog.CheckFree(*definition);
   if (free.ok() || free.error().code != Code::kAlreadyExists || !state.now) return free;
-  // Set aside already, because of a file that came later: changed for when it comes back.
+  // Already set aside, because of a file that was added later: changed for when it comes back.
   const Result<Definition> now = ToDefinition(*state.now);
   const bool aside = now.ok() && !catalog.CheckFree(*now).ok();
   return aside ? Status() : free;
 }
 
-/// A policy and an override of one are different things, though a key may have been both in turn.
+/// A policy and an override are different things, though a key may have been both in turn.
 Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
   if (!edit.wanted || !state.now) return {};
   const auto is_override = [](const StoredPolicy& policy) { return policy.type.is_override(); };
@@ -90,7 +90,7 @@ Status CheckEdit(const PolicyEdit& edit) {
 Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nanos at,
                           const Catalog& catalog) {
   const bool must_exist = edit.must == PolicyEdit::Must::kExist || !edit.wanted;
-  // First: what was deleted later is not there, but that is not what is wrong.
+  // Checked first: a policy that was deleted later is missing, but that is not the error.
   if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (must_exist && !state.now) return Missing(edit, catalog);
   if (edit.must == PolicyEdit::Must::kBeNew && state.now) {

@@ -14,13 +14,13 @@ using policy::StoredPolicy;
 
 constexpr std::size_t kEntriesAtOnce = 1000;
 constexpr Nanos kRetry = 5'000'000'000;
-/// So long before a policy ends, what comes back then is read.
+/// How long before a policy's end the policy to restore is read.
 constexpr Nanos kAhead = Nanos{24} * 3600 * 1'000'000'000;
-/// Of so many policies at a time: others wait for the database, too.
+/// How many policies are read at a time, since other calls wait for the database, too.
 constexpr std::size_t kReadsAtOnce = 100;
 
-/// What was in force before the changes that had an end: nothing if the policy was made with one.
-/// An error if the history does not go back so far: only so many versions are kept, and a Redis can
+/// What was in force before the changes that had an end; empty if the policy was created with one.
+/// An error if the history does not go back that far: only some versions are kept, and a Redis can
 /// lose all of them.
 Result<std::optional<StoredPolicy>> BeforeExpiry(const StoredPolicy& expired,
                                                  const std::vector<policy::PolicyChange>& history) {
@@ -28,7 +28,7 @@ Result<std::optional<StoredPolicy>> BeforeExpiry(const StoredPolicy& expired,
   std::int64_t oldest = expired.version;
   for (const policy::PolicyChange& change : history) {
     for (const std::string* const json : {&change.after, &change.before}) {
-      if (json->empty()) return Before();  // made with an end, perhaps after a deletion
+      if (json->empty()) return Before();  // created with an end, perhaps after a deletion
       Result<StoredPolicy> state = PolicyOf(*json);
       if (!state.ok()) return state.error();
       if (state->expires_at == 0) return Before(std::move(*state));
@@ -41,14 +41,14 @@ Result<std::optional<StoredPolicy>> BeforeExpiry(const StoredPolicy& expired,
                "expiresAt, or delete it"};
 }
 
-/// Whether a change was refused because of what it was, and not because the store takes none.
+/// Whether a change was refused because of its content, not because the store accepts none.
 bool IsRefusal(const Error& error) noexcept {
   return error.code == Code::kInvalidArgument || error.code == Code::kAlreadyExists ||
          error.code == Code::kNotFound || error.code == Code::kFailedPrecondition;
 }
 
-/// One that cannot end stays in force, and is tried again. That another node has ended it, or that
-/// the database is down, is no news.
+/// A policy that cannot end stays in force, and is tried again. If another node has ended it, or
+/// the database is down, there is nothing to log.
 void TellStuck(const std::string& key, const Error& why) {
   if (why.code != Code::kInvalidArgument && why.code != Code::kAlreadyExists) return;
   telemetry::Log(telemetry::Level::kError,
@@ -91,11 +91,11 @@ void PolicyExpiry::EndOne(const StoredPolicy& expired) {
                    if (!history.ok()) return self->EndHere(expired, history.error());
                    auto before = BeforeExpiry(expired, *history);
                    if (auto known = self->Find(expired); known && !before.ok()) {
-                     before = std::move(known->policy);  // it is lost there, but was seen here
+                     before = std::move(known->policy);  // lost there, but this node has read it
                    }
                    if (!before.ok()) return TellStuck(expired.key, before.error());
                    self->Keep(expired, *before);
-                   // Only this version: another node may have ended it already.
+                   // This version only: another node may have ended it already.
                    Submit(self->store_,
                           {.key = expired.key,
                            .wanted = std::move(*before),
@@ -111,11 +111,11 @@ void PolicyExpiry::EndOne(const StoredPolicy& expired) {
                  });
 }
 
-/// The store takes no changes. It is tried again after a while; until then the end counts here.
+/// The store accepts no changes. It is tried again later; until then the end applies to this node.
 void PolicyExpiry::EndHere(const StoredPolicy& expired, const Error& why) {
   if (IsRefusal(why)) return;
   std::optional<Before> known = Find(expired);
-  if (!known && !BeforeExpiry(expired, {}).ok()) return;  // nobody knows now what it replaced
+  if (!known && !BeforeExpiry(expired, {}).ok()) return;  // what it replaced is unknown now
   const Status ended =
       store_.EndHere(expired, known ? std::move(known->policy) : std::optional<StoredPolicy>());
   if (!ended.ok()) TellStuck(expired.key, ended.error());
@@ -132,7 +132,7 @@ void PolicyExpiry::LookAhead(const StoredPolicy& policy) {
                    if (history.ok()) {
                      auto before = BeforeExpiry(policy, *history);
                      if (before.ok()) self->Keep(policy, std::move(*before));
-                   }  // else read again when the database is back
+                   }  // otherwise read again when the database is back
                    const std::lock_guard lock(self->mutex_);
                    self->reading_.erase({policy.key, policy.version});
                  });
@@ -141,7 +141,7 @@ void PolicyExpiry::LookAhead(const StoredPolicy& policy) {
 Nanos PolicyExpiry::Look(const StoredPolicy& policy, Nanos now, std::size_t& reads) {
   if (policy.expires_at <= now) {
     EndOne(policy);
-    return now + kRetry;  // one that could not be ended is tried again after a while
+    return now + kRetry;  // if it could not be ended, it is tried again later
   }
   if (policy.expires_at - kAhead > now) return policy.expires_at - kAhead;
   if (Find(policy)) return policy.expires_at;

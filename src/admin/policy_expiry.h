@@ -1,6 +1,6 @@
 #pragma once
 
-// Ends policies whose expiresAt has come, and puts what they replaced in force again.
+// Ends policies whose expiresAt has passed, and puts what they replaced in force again.
 
 #include <cstdint>
 #include <map>
@@ -18,11 +18,11 @@
 
 namespace weir::admin {
 
-/// Of several nodes with the same store one will do it; while the store takes no changes, each ends
-/// them for itself.
+/// Of several nodes with the same store, one does it; while the store accepts no changes, each node
+/// ends them for itself.
 ///
-/// EndExpired belongs to one thread. The store's callbacks keep the object, so that it may be let
-/// go at any time; the store and the catalog must outlive them.
+/// EndExpired must be called from one thread. The store's callbacks keep the object alive, so that
+/// it may be released at any time; the store and the catalog must outlive them.
 class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
  public:
   PolicyExpiry(policy::PolicyStore& store, policy::Catalog& catalog);
@@ -31,7 +31,7 @@ class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
   void EndExpired(Nanos now);
 
  private:
-  /// What comes back when a policy ends.
+  /// What is restored when a policy ends.
   struct Before {
     std::int64_t version = 0;  ///< of the policy that ends
     std::optional<policy::StoredPolicy> policy = {};
@@ -39,7 +39,7 @@ class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
 
   std::optional<Before> Find(const policy::StoredPolicy& policy) const;
   void Keep(const policy::StoredPolicy& policy, std::optional<policy::StoredPolicy> before);
-  /// How many reads are under way; nothing: this policy's is.
+  /// The number of reads in progress; nullopt if this policy is already being read.
   std::optional<std::size_t> Reading(const policy::StoredPolicy& policy) const;
   void ForgetOthers(const std::set<std::string, std::less<>>& keys);
 
@@ -52,12 +52,12 @@ class PolicyExpiry : public std::enable_shared_from_this<PolicyExpiry> {
   policy::PolicyStore& store_;
   policy::Catalog& catalog_;
 
-  // By the policies' keys: of those that end soon, so that they end without the database, too.
+  // By key, for policies that end soon, so that they can end even without the database.
   mutable std::mutex mutex_;
   std::map<std::string, Before, std::less<>> known_;
-  std::set<std::pair<std::string, std::int64_t>> reading_;  // keys and versions, under way
+  std::set<std::pair<std::string, std::int64_t>> reading_;  // keys and versions being read
 
-  // For EndExpired's thread.
+  // Used on EndExpired's thread only.
   std::uint64_t seen_version_ = 0;
   Nanos next_expiry_ = 0;  // 0: none
 };

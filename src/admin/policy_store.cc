@@ -60,7 +60,7 @@ std::optional<Error> CheckMatch(const StoredPolicy& policy) {
   return std::nullopt;
 }
 
-/// What all have but overrides.
+/// The fields of all types except overrides.
 void AppendLimit(JsonWriter& json, const StoredPolicy& policy) {
   json.Field("capacity", policy.capacity).Field("refillRate", policy.refill_rate);
   json.Field("windowSeconds", policy.window_seconds);
@@ -96,7 +96,7 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   if (auto bad = CheckText("key", policy.key, kMaxNameBytes)) return *bad;
   if (auto bad = CheckText("domain", policy.domain, kMaxNameBytes)) return *bad;
   if (auto bad = CheckRange("capacity", policy.capacity, kMaxLimit)) return *bad;
-  // What the algorithm has no use for may be 0: clients send every field.
+  // Numbers that the algorithm does not use may be 0: clients send every field.
   const algorithm::Descriptor* kind =
       policy.type.is_override() ? nullptr : &algorithm::Of(policy.type.algorithm());
   const auto check = [](std::string_view field, std::int64_t value, std::int64_t most, bool used) {
@@ -116,7 +116,7 @@ Result<Definition> ToDefinition(const StoredPolicy& policy) {
   Definition definition;
   if (!policy.unlimited) {
     Result<Quota> quota = MakeQuota(policy);
-    // The numbers are each in range: what is left is that they do not go together.
+    // Each number is in range, so the only problem left is their combination.
     if (!quota.ok()) {
       return Bad(refills ? "refillRate" : "capacity", quota.error().message);
     }
@@ -146,7 +146,7 @@ Result<ShadowOverride> ToOverride(const StoredPolicy& policy) {
   if (!policy.key.starts_with(prefix) || policy.key.size() == prefix.size()) {
     return Bad("key", "of an override must be " + prefix + " and the name of a policy in a file");
   }
-  // Numbers that would have no effect are not taken silently.
+  // Numbers that would have no effect are not accepted silently.
   StoredPolicy nothing_more;
   nothing_more.id = policy.id;
   nothing_more.key = policy.key;

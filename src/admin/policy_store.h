@@ -16,7 +16,7 @@
 namespace weir::policy {
 
 /// The type of a policy on the admin API: an algorithm, or OVERRIDE, which has no limit of its own
-/// but the say about a file policy's shadow. A value.
+/// but decides the shadow mode of a file's policy. A value.
 class PolicyType {
  public:
   static const PolicyType kOverride;
@@ -39,12 +39,12 @@ inline constexpr PolicyType PolicyType::kOverride{};
 
 /// As on the wire: "SLIDING_WINDOW".
 std::string_view PolicyTypeName(PolicyType type) noexcept;
-/// Also by the name that policy files have for it: "sliding_log".
+/// Also accepts the name used in policy files: "sliding_log".
 std::optional<PolicyType> ParsePolicyType(std::string_view name) noexcept;
 
-/// A policy as the admin API knows it. Without `match` it is for requests with the bare key `key`;
+/// A policy as the admin API stores it. Without `match` it is for requests with the bare key `key`;
 /// with it, for descriptors, and `key` is its name. One of type kOverride is for the policy of a
-/// file that `key` names as domain/name; only its domain, shadow and end count.
+/// file that `key` names as domain/name; only its domain, shadow and end are used.
 struct StoredPolicy {
   std::int64_t id = 0;
   std::string key = {};  ///< policyKey: unique
@@ -60,38 +60,38 @@ struct StoredPolicy {
   bool unlimited = false;
   OnStoreError on_store_error = OnStoreError::kLocal;
   Mode mode = Mode::kExact;
-  std::string store = {};  ///< by its name in the configuration; empty: the usual one
+  std::string store = {};  ///< by its name in the configuration; empty: the default one
   bool overdraw = false;
   ChargeMode charge = ChargeMode::kAllOrNone;
   std::int64_t cost = 1;
-  /// 1 when first created, raised by each update, and by creating it again after it was deleted.
+  /// 1 when first created, incremented by each update and by creating it again after a deletion.
   std::int64_t version = 0;
   Nanos created_at = 0;
   Nanos updated_at = 0;
-  /// When it ends by itself (the version before it comes back, or it goes if it was new); 0: never.
+  /// When it ends by itself (its previous version is restored, or it is deleted if new); 0: never.
   Nanos expires_at = 0;
 
   friend bool operator==(const StoredPolicy&, const StoredPolicy&) = default;
 };
 
-/// Checks it and makes it a definition. kInvalidArgument names the field as it is called on the
+/// Checks it and converts it to a definition. kInvalidArgument uses the field's name on the
 /// wire.
 Result<Definition> ToDefinition(const StoredPolicy& policy);
 /// The same for one of type kOverride.
 Result<ShadowOverride> ToOverride(const StoredPolicy& policy);
-/// What the key of an override of this file policy is: "domain/name".
+/// The key of an override of this file policy: "domain/name".
 std::string OverrideKey(const Definition& definition);
 
 /// {"id":1,"policyKey":"user-123","type":"TOKEN_BUCKET","capacity":100,"refillRate":10,"windowSeconds":60,…}
 std::string ToJson(const StoredPolicy& policy);
-/// The fields of the same, for an object that has more.
+/// Appends the same fields to an object that may have others.
 void AppendPolicy(JsonWriter& json, const StoredPolicy& policy);
 
-/// What databases keep of onStoreError, mode, overdraw, charge and store, as words: "local", "deny
-/// leased overdraw each store=hot". What is as usual is left out, but for the first. A node that
-/// does not know a word refuses the policy instead of charging it otherwise than the others.
+/// How databases store onStoreError, mode, overdraw, charge and store, as words: "local", "deny
+/// leased overdraw each store=hot". Defaults are omitted, except for the first word. A node that
+/// does not know a word rejects the policy instead of charging it differently from other nodes.
 std::string BehaviourWords(const StoredPolicy& policy);
-/// False if there is a word that is none of those.
+/// False if a word is unknown.
 bool ReadBehaviour(std::string_view words, StoredPolicy& policy);
 
 /// One change, for the history.
@@ -109,7 +109,7 @@ struct PolicyChange {
 std::int64_t VersionIn(std::string_view json);
 
 /// The version that a policy gets when it is created and `latest` is the last change of its key:
-/// numbers go on after a deletion, so that each names one state, and no other ever does.
+/// numbering continues after a deletion, so that no two states have the same number.
 std::int64_t VersionAfter(const PolicyChange& latest);
 
 /// One requested change of one policy.
@@ -117,74 +117,74 @@ struct PolicyEdit {
   enum class Must : std::uint8_t { kAny, kBeNew, kExist };
 
   std::string key = {};
-  std::optional<StoredPolicy> wanted = {};  ///< its key is `key`; nothing: delete
+  std::optional<StoredPolicy> wanted = {};  ///< its key is `key`; nullopt: delete
   std::string who = {};
   std::string action = {};  ///< for the audit log: "policy.update", "policy.undo", …
   Must must = Must::kAny;
   std::int64_t version = 0;  ///< not 0: only if this is the version in force
-  std::int64_t undoes = 0;  ///< not 0: it takes this entry back, if `latest` is the policy's latest
+  std::int64_t undoes = 0;   ///< not 0: undoes this entry, if `latest` is the policy's latest
   std::int64_t latest = 0;
 };
 
 /// The health of the policy store, if it is not in this process.
 struct PolicyHealth {
-  bool up = true;           ///< its last answer was one
-  bool known = true;        ///< false: never read, nor found among what this node remembers
-  std::int64_t change = 0;  ///< how many changes it has had, of those in force here
+  bool up = true;           ///< its last call was answered
+  bool known = true;        ///< false: never read, nor loaded from what this node saved
+  std::int64_t change = 0;  ///< the number of the latest change in force here
   std::string last_error = {};
 };
 
-/// The most that one page of a list has.
+/// The maximum size of a page of a list.
 inline constexpr std::size_t kMaxPage = 1000;
 
-/// The most versions of a policy that are kept: the latest.
+/// How many versions of a policy are kept: the latest ones.
 inline constexpr std::size_t kMaxVersions = kMaxPage;
 
-/// kNotFound, in words.
+/// kNotFound with a message.
 Error NoSuchPolicy(std::string_view key);
 
-/// The policies of the admin API, and its audit log. When a change is told done it is on disk, in
-/// the log and in force on this node.
+/// The policies of the admin API, and its audit log. When a change is reported as done, it is on
+/// disk, in the log and in force on this node.
 ///
 /// Thread-safe. Callbacks run on a thread of the store, or before the call returns.
 class PolicyStore : public AuditLog {
  public:
-  /// What is now in force, or what was deleted.
+  /// The policy now in force, or the deleted one.
   using Done = std::function<void(Result<StoredPolicy>)>;
   using HistoryDone = std::function<void(Result<std::vector<PolicyChange>>)>;
 
   struct Page {
     std::vector<StoredPolicy> policies;  ///< in the order of their keys
     std::size_t total = 0;
-    std::string next;  ///< give this as `after` to get the next page; empty: there is none
+    std::string next;  ///< `after` for the next page; empty: there is none
   };
 
-  /// Changes of one policy follow each other, wherever they are made: each sees what the one before
-  /// it left and gets a version of its own. Errors: kInvalidArgument, kNotFound, kAlreadyExists
-  /// (also if a policy file has it), kFailedPrecondition (it was changed meanwhile),
-  /// kResourceExhausted, kUnavailable (nothing was changed), kDeadlineExceeded (whether it was made
-  /// is not known).
+  /// Changes of one policy follow each other, wherever they are made: each sees the result of the
+  /// one before it and gets a version of its own. Errors: kInvalidArgument, kNotFound,
+  /// kAlreadyExists (also if a policy file has it), kFailedPrecondition (it was changed meanwhile),
+  /// kResourceExhausted, kUnavailable (nothing was changed), kDeadlineExceeded (it is unknown
+  /// whether the change was made).
   virtual void Change(PolicyEdit edit, Done done) = 0;
 
   void Create(StoredPolicy policy, std::string who, Done done);
-  /// Replaces everything but id and key.
+  /// Replaces everything except the ID and the key.
   void Update(StoredPolicy policy, std::string who, Done done);
   void Delete(std::string key, std::string who, Done done);
 
-  /// From memory.
+  /// Reads from memory.
   virtual Result<StoredPolicy> Get(std::string_view key) const = 0;
-  /// Up to `limit` policies whose keys come after `after`. From memory.
+  /// Up to `limit` policies whose keys come after `after`. Reads from memory.
   virtual Page List(std::string_view after, std::size_t limit) const = 0;
-  /// The latest changes first; `key` empty: of all.
+  /// Latest changes first; `key` empty: of all policies.
   virtual void History(std::string key, std::size_t limit, HistoryDone done) = 0;
 
-  /// For an expired policy whose end cannot be stored now: puts `before` in force in its place on
-  /// this node (nothing: no other), until another version of it is stored. Does nothing if one is.
+  /// For an expired policy whose end cannot be stored now: puts `before` in force instead on this
+  /// node (nullopt: no policy), until another version of it is stored. Does nothing if one is.
   virtual Status EndHere(const StoredPolicy& expired, std::optional<StoredPolicy> before) = 0;
 
   virtual PolicyHealth health() const { return {}; }
 
-  /// Answers everything that still waits; no callback runs afterwards.
+  /// Answers all pending calls; no callback runs afterwards.
   virtual void Close() {}
 };
 

@@ -8,12 +8,12 @@
 
 namespace weir::admin {
 
-/// The body of an undo: {"expiresAt":"2030-01-31T12:00:00Z"}, or empty. As in a policy, the field
-/// may be called expires_at, may be null, and an unknown one is an error: what was meant for a
-/// while does not become permanent by a misspelling.
+/// Reads the body of an undo: {"expiresAt":"2030-01-31T12:00:00Z"}, or empty. As in a policy, the
+/// field may be called expires_at and may be null, and an unknown field is an error: a misspelling
+/// does not make a temporary policy permanent.
 Result<PolicyChanges::End> ReadEnd(std::string_view body);
 
-/// What a rollback asks for: {"version":3,"expiresAt":"2030-01-31T12:00:00Z"}.
+/// The body of a rollback: {"version":3,"expiresAt":"2030-01-31T12:00:00Z"}.
 struct Rollback {
   std::int64_t version = 0;
   PolicyChanges::End end = {};

@@ -34,7 +34,7 @@ std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
   return Error{Code::kInvalidArgument, "cost: must be an integer from 0 to 1099511627776"};
 }
 
-/// A bucket of a prefix is for all values that begin so, and remains in use if only some of them
+/// A bucket of a prefix is for all values with that prefix, and remains in use if only some of them
 /// have a policy of their own.
 bool KeepsPrefixes(const policy::Definition& rival, const policy::Definition& policy) {
   return std::all_of(
@@ -137,7 +137,7 @@ EntryRequest::EntryRequest(const policy::PolicySet& set, const Subject& subject,
   request.domain = domain;
   request.descriptors = std::span(&descriptor, 1);
   request.cost = subject.cost;
-  // As service/auth_question.cc names them, in its order.
+  // In the order in which service/auth_question.cc names them.
   for (const std::string_view name : {"ip", "api_key", "user"}) {
     const auto named = [name](const policy::Entry& entry) { return entry.key == name; };
     const auto found = std::find_if(entries.begin(), entries.end(), named);
@@ -176,7 +176,7 @@ const policy::Policy* PolicyOfBucket(const policy::PolicySet& set, std::string_v
     const auto key = http::DecodeAnySegment(bucket.substr(kBareBucket.size()));
     if (!key) return nullptr;
     const policy::Policy& policy = set.ForKey(*key);
-    // One on trial has a bucket of its own (policy::AppendBucket).
+    // A shadow policy has a bucket of its own (policy::AppendBucket).
     return policy.definition.shadow ? &set.default_policy() : &policy;
   }
   return set.directory().ByBucket(bucket.substr(0, bucket.find('|')));
@@ -209,6 +209,24 @@ const policy::Policy* ReplacementOf(const policy::PolicySet& set, const policy::
     return whole ? applying.replaced_by : nullptr;
   }
   return nullptr;
+}
+
+std::string OthersLimiting(const policy::PolicySet& set, const policy::Policy& policy,
+                           const Subject& subject) {
+  policy::MatchBuffer buffer;
+  set.Match(subject.domain, subject.Descriptor(), buffer);
+  std::vector<std::string> names;
+  for (const policy::Applying& applying : buffer.applying) {
+    const policy::Definition& other = applying.policy->definition;
+    if (applying.policy == &policy || other.shadow || !other.quota) continue;
+    names.push_back("'" + other.name + "'");
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
 }
 
 }  // namespace weir::admin

@@ -9,7 +9,7 @@
 namespace weir::admin {
 namespace {
 
-/// A look at one bucket, with the memory that the store writes to.
+/// A peek at one bucket, with the memory that the store writes to.
 struct ThrottleLook {
   std::string bucket;
   store::Charge charge;

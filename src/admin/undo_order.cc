@@ -10,7 +10,7 @@ using policy::AuditEntry;
 std::int64_t InEffect(const std::vector<AuditEntry>& entries) {
   for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
     if (entry->undoes == 0) return entry->id;
-    // The state is the one before what it undid.
+    // The state is that before the undone change.
     const std::int64_t undone = entry->undoes;
     entry = std::find_if(entry, entries.end(), [&](const auto& e) { return e.id == undone; });
     if (entry == entries.end()) break;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The one table of the algorithms. Whatever needs to know which algorithms there are, what they are
-// called somewhere, which numbers they take or what their states look like asks here, so that a new
-// algorithm is its own file pair, a factory in Quota and one row in algorithms.cc.
+// The one table of the algorithms. All code that needs their list, names, numbers or state formats
+// uses it, so that a new algorithm is its own file pair, a factory in Quota and one row in
+// algorithms.cc.
 
 #include <array>
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace weir::algorithm {
 
-/// The numbers of any quota. An algorithm takes those that its Descriptor names.
+/// The numbers of any quota. An algorithm uses those that its Descriptor names.
 struct Numbers {
   std::int64_t limit = 1;
   std::int64_t refill = 1;
@@ -30,16 +30,16 @@ struct Numbers {
 /// Everything about one algorithm. Immutable.
 struct Descriptor {
   /// Its number is the tag of its states in snapshots, journals, SQL rows and Redis' script: never
-  /// given to another one.
+  /// reused for another one.
   Algorithm algorithm;
 
   std::string_view name;   ///< In policy files and in Quota::ToString: "sliding_log".
-  std::string_view type;   ///< On the admin API and where it keeps policies: "SLIDING_WINDOW".
+  std::string_view type;   ///< In the admin API and its stored policies: "SLIDING_WINDOW".
   std::string_view title;  ///< For people, on the dashboard: "Sliding window (exact)".
   char letter;             ///< Ends the names of its keys in Redis.
 
-  std::string_view limit_name;  ///< What policy files call the limit.
-  std::string_view span_name;   ///< What they call the window; empty: it has a refill instead.
+  std::string_view limit_name;  ///< The name of the limit in policy files.
+  std::string_view span_name;   ///< The name of the window there; empty: it has a refill instead.
   bool has_buckets = false;     ///< Divides its window into buckets.
   bool leases =
       false;  ///< Permits are held until they are released, so a refusal may end at any time.
@@ -70,16 +70,16 @@ inline const Descriptor& Of(Algorithm algorithm) noexcept {
 }
 inline const Descriptor& Of(const Quota& quota) noexcept { return Of(quota.algorithm()); }
 
-/// The algorithm that is called so, in policy files or on the admin API; null if none is.
+/// The algorithm with this name in policy files or in the admin API; null if there is none.
 const Descriptor* FindNamed(std::string_view name) noexcept;
-/// The one that has this number or ends keys in Redis with this letter; null if none does.
+/// The one with this number, or with this letter at the end of its keys in Redis; null if none.
 const Descriptor* FindTag(std::uint64_t tag) noexcept;
 const Descriptor* FindLetter(char letter) noexcept;
 
 /// "a, b or c": all names, or all types.
 std::string Listed(std::string_view Descriptor::*names);
 
-/// The numbers that `make` would take to give this quota again.
+/// The numbers with which `make` returns this quota.
 Numbers NumbersOf(const Quota& quota) noexcept;
 
 /// A value for each algorithm. Not thread-safe, like any value.

@@ -10,7 +10,7 @@ WindowCount AnchoredWindow::Current(const Quota& quota, const State& state, Nano
   return {now + quota.window().count(), 0};
 }
 
-// Windows begin at any time and change their length with the quota: their ends tell them apart.
+// Windows begin at any time and change their length with the quota: their ends identify them.
 void AnchoredWindow::Return(const Quota& quota, State& state, Nanos now, Nanos end,
                             std::int64_t count) noexcept {
   WindowCount window = Current(quota, state, now);

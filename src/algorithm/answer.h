@@ -1,6 +1,6 @@
 #pragma once
 
-// What the steps that count used permits have in common: when a cost fits, and what to answer.
+// Shared by the steps that count used permits: when a cost fits, and what to answer.
 
 #include <algorithm>
 #include <chrono>
@@ -12,12 +12,12 @@
 
 namespace weir::algorithm {
 
-/// True if `cost` is a charge (not a look) and fits beside `used` permits.
+/// True if `cost` is a charge (not a peek) and fits in addition to `used` permits.
 inline bool Charges(const Quota& quota, std::int64_t used, std::int64_t cost) noexcept {
   return cost > 0 && cost <= quota.limit() - used;
 }
 
-/// The decision on `cost` with `used` permits in use, but for its times and lease.
+/// The decision on `cost` with `used` permits in use, except for its times and lease.
 inline Decision Answer(const Quota& quota, std::int64_t used, std::int64_t cost) noexcept {
   Decision decision;
   decision.limit = quota.limit();
@@ -30,19 +30,19 @@ inline Decision Answer(const Quota& quota, std::int64_t used, std::int64_t cost)
   return decision;
 }
 
-/// What an overdraw adds to `counted` permits: all of `cost`, but never past kMaxLimit in all.
+/// What an overdraw adds to `counted` permits: all of `cost`, up to kMaxLimit in total.
 inline std::int64_t Overcharge(std::int64_t counted, std::int64_t cost) noexcept {
   return std::clamp<std::int64_t>(cost, 0, std::max<std::int64_t>(kMaxLimit - counted, 0));
 }
 
-/// How a key with `used` permits in use stands, but for its times: limited while it is in debt.
+/// The standing of a key with `used` permits in use, except for times: limited while it is in debt.
 inline Decision Standing(const Quota& quota, std::int64_t used) noexcept {
   Decision decision = Answer(quota, used, 0);
   if (used > quota.limit()) decision.verdict = Verdict::kLimited;
   return decision;
 }
 
-/// The time from `now` to `then`, at least 0; 292 years stand for anything longer.
+/// The time from `now` to `then`, at least 0, saturated at 292 years.
 inline std::chrono::nanoseconds Until(Nanos then, Nanos now) noexcept {
   if (then <= now) return std::chrono::nanoseconds(0);
   Nanos span = 0;

@@ -34,7 +34,7 @@ inline std::uint8_t* PutVarint(std::uint8_t* at, std::uint64_t value) noexcept {
 }
 
 /// Reads a varint into `value` and returns the byte after it, or null if the bytes up to `end` are
-/// not one: cut short, above 64 bits or longer than need be.
+/// not one: cut short, above 64 bits or longer than necessary.
 inline const std::uint8_t* GetVarint(const std::uint8_t* at, const std::uint8_t* end,
                                      std::uint64_t& value) noexcept {
   std::uint64_t sum = 0;

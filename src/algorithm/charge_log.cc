@@ -32,13 +32,13 @@ Nanos After(Nanos from, std::uint64_t delta) noexcept {
   return static_cast<Nanos>(static_cast<std::uint64_t>(from) + delta);
 }
 
-/// An entry as it is written.
+/// An entry in its stored form.
 struct Packed {
   std::uint64_t delta = 0;
   std::int64_t cost = 0;
 };
 
-// The number that stands for "so many bytes hold the rest of delta".
+// The code for the number of bytes that hold the rest of delta.
 unsigned LengthCode(std::uint64_t rest) noexcept {
   return std::min((static_cast<unsigned>(std::bit_width(rest)) + 7) / 8, 7U);
 }
@@ -56,7 +56,7 @@ std::uint8_t* PutEntry(std::uint8_t* at, Packed entry) noexcept {
 }
 
 // Reads one entry and returns the byte after it, or null if the bytes up to `end` do not begin with
-// one as PutEntry writes it.
+// an entry as PutEntry writes it.
 const std::uint8_t* GetEntry(const std::uint8_t* at, const std::uint8_t* end,
                              Packed& entry) noexcept {
   if (at == end) return nullptr;
@@ -83,21 +83,21 @@ Packed EntryAt(const State& state, std::uint32_t offset) noexcept {
   return entry;
 }
 
-/// Writes the newest entry at `offset`, where the state then ends.
+/// Writes the newest entry at `offset`, where the state will end.
 void PutTail(State& state, LogHeader& header, std::uint32_t offset, Packed entry) noexcept {
   header.tail = offset;
   state.size = static_cast<std::uint32_t>(PutEntry(state.data + offset, entry) - state.data);
 }
 
-/// As PutTail, for an entry that has been given back.
+/// As PutTail, for an entry that was returned.
 void PutGivenBackTail(State& state, LogHeader& header, std::uint32_t offset,
                       std::uint64_t delta) noexcept {
   header.given_back = 1;
   PutTail(state, header, offset, {delta, 1});
 }
 
-// Gives the dead bytes back when they have become an eighth of the live ones: often enough to stay
-// small, seldom enough that moving the rest costs next to nothing per entry.
+// Frees the dead bytes when they have become an eighth of the live ones: often enough to stay
+// small, rarely enough that moving the rest costs next to nothing per entry.
 void Compact(State& state, LogHeader& header) noexcept {
   const std::uint32_t live = state.size - kLogHeaderBytes - header.head;
   if (header.head == 0 || header.head < live / 8) return;
@@ -234,7 +234,7 @@ void RemoveNewest(State& state, std::int64_t cost) noexcept {
 
 namespace {
 
-/// The entry of a moment: its reader stands behind it.
+/// The entry of one time; its reader is positioned after it.
 struct Place {
   LogReader reader;
   LogEntry entry;

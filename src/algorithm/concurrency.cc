@@ -10,7 +10,7 @@ namespace weir::algorithm::concurrency {
 
 namespace {
 
-/// What a step knows of the key before it decides.
+/// The facts that a step decides by.
 struct View {
   LogHeader header;
   Nanos now;   // of the clock
@@ -69,12 +69,12 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return decision;
 }
 
-// Nobody can hold more than there is: nothing is charged.
+// No more permits can be held than there are, so nothing is charged.
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t) noexcept {
   return concurrency::Peek(quota, state, now, 0);
 }
 
-// Whose permits those would be is not said: they are released by their names.
+// A refund does not say whose permits are meant: they are released by name.
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t) noexcept {
   return concurrency::Peek(quota, state, now, 0);
 }

@@ -7,11 +7,11 @@
 
 namespace weir::algorithm {
 
-/// `limit` permits in flight. A grant is a lease: it is given back by Release, or by itself at its
-/// expiry, max(now + lease, latest expiry + 1). No two leases of a key expire at the same moment,
-/// so the expiry is also the lease's name, and one that was released or has expired cannot be
-/// released again. Time never goes back for a key: a clock before its latest grant is taken to
-/// stand at it.
+/// `limit` permits in flight. A grant is a lease: it ends with Release, or by itself at its expiry,
+/// max(now + lease, latest expiry + 1). No two leases of a key expire at the same time, so the
+/// expiry is also the lease's name, and one that was released or has expired cannot be released
+/// again. Time never goes back for a key: a clock before its latest grant counts as that grant's
+/// time.
 ///
 /// Bytes: those of charge_log.h, one entry per lease, its time the expiry; `mark` is the time of
 /// the latest grant. At most kMaxLogEntries leases are in flight, whatever the limit.

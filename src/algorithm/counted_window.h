@@ -1,7 +1,7 @@
 #pragma once
 
-// What the algorithms with one count in one window have in common. They differ only in which window
-// is in force.
+// Shared by the algorithms with one count in one window. They differ only in which window is in
+// force.
 
 #include <algorithm>
 #include <cstdint>

@@ -15,8 +15,8 @@ WindowCount FixedWindow::Current(const Quota& quota, const State& state, Nanos n
   return {std::max(kept.end, start + width), kept.count};
 }
 
-// Windows of a quota end at multiples of its own length. One of a shorter quota, which has begun
-// since the charge, has another end.
+// A quota's windows end at multiples of its own length. A window of a shorter quota that has begun
+// since the charge has another end.
 void FixedWindow::Return(const Quota& quota, State& state, Nanos now, Nanos at,
                          std::int64_t count) noexcept {
   WindowCount window = WindowCount::Read(state.data);

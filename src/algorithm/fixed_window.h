@@ -11,7 +11,7 @@ namespace weir::algorithm {
 /// that goes back finds the count it left.
 struct FixedWindow : CountedWindow<FixedWindow> {
   static WindowCount Current(const Quota& quota, const State& state, Nanos now) noexcept;
-  /// Gives back permits of a lease that was charged `at`, if that was in the window now in force.
+  /// Returns permits of a lease that was charged `at`, if that was in the window now in force.
   static void Return(const Quota& quota, State& state, Nanos now, Nanos at,
                      std::int64_t count) noexcept;
 };

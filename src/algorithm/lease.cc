@@ -17,7 +17,7 @@
 namespace weir::algorithm {
 namespace {
 
-// A lease is a small part of the window: what is narrowed away is a small part of the quota.
+// A lease is a small part of the window, so the quota is narrowed by a small part.
 constexpr std::int64_t kLeasesPerWindow = 20;
 
 Nanos BucketWidth(const Quota& quota) noexcept {
@@ -62,26 +62,26 @@ Result<Quota> Narrow(const Quota& quota, Nanos term) {
   }
 }
 
-// What a region's store holds is lent while it lasts for longer than a node's lease: for three
+// What a region's store holds is lent while it lasts for longer than a node's lease: during three
 // quarters of its own.
 constexpr Nanos kNodesOfRegion = 4;
 
-constexpr std::int64_t kRateParts = 8;     // of these, one is not handed out in shares
-constexpr std::int64_t kBurstParts = 4;    // of these, one is handed out
-constexpr std::int64_t kLeastShared = 16;  // permits: below, a share's part would be none
+constexpr std::int64_t kRateParts = 8;     // of these, one is not divided into shares
+constexpr std::int64_t kBurstParts = 4;    // of these, one is
+constexpr std::int64_t kLeastShared = 16;  // permits: with fewer, a share would get none
 
-// Permits in flight: of fewer, what nodes keep in stock would be too large a part.
+// With fewer permits in flight, what nodes keep in stock would be too large a part.
 constexpr std::int64_t kLeastConcurrency = 64;
 
-// Where the clock is far behind a state, a reset is as far away as can be said.
+// If the clock is far behind a state, the reset time saturates.
 Nanos Later(Nanos now, Nanos ahead) noexcept {
   Nanos then = 0;
   if (ahead <= 0) return now;
   return __builtin_add_overflow(now, ahead, &then) ? std::numeric_limits<Nanos>::max() : then;
 }
 
-// Had the permits never been charged, the debt would be lower by their time, less what of it the
-// bucket would have spent full: at most the time since.
+// Had the permits never been charged, the debt would be lower by their time, minus the time that
+// the bucket would have been full: at most the time since.
 void ReturnToBucket(const Quota& quota, State& state, Nanos now, Nanos at,
                     std::int64_t count) noexcept {
   using namespace token_bucket;
@@ -169,7 +169,7 @@ LeaseGrant Lease(const Quota& quota, State& state, Nanos now, std::int64_t want)
 }
 
 // The steps of the log and the counter never go back in time for a key: what they charge then is
-// later than now, and reset_after tells when. An anchored window is named by its end.
+// later than now, and reset_after shows when. An anchored window is named by its end.
 Nanos ChargedAt(const Quota& quota, Nanos now, const Decision& decision) noexcept {
   now = ClampTime(now);
   if (!decision.allowed()) return now;

@@ -39,7 +39,7 @@ Mark ReadMark(const std::uint8_t* at) noexcept {
 /// The marks of one bucket, unpacked. Not thread-safe, like any value.
 class Marks {
  public:
-  /// Those that still matter at `now`.
+  /// Those that are still needed at `now`.
   Marks(const State& state, Nanos now) noexcept {
     if (!Has(state)) return;
     const std::uint8_t* at = state.data + kTokenBucketBytes;
@@ -69,7 +69,7 @@ class Marks {
     state.size = static_cast<std::uint32_t>(at - state.data);
   }
 
-  /// Adds the newest mark, which speaks for those that were not lower as well.
+  /// Adds the newest mark, which also covers the charges of marks that were not lower.
   void Push(Mark mark) noexcept {
     for (; count_ > 0 && marks_[count_ - 1].low >= mark.low; --count_) {
       mark.open = Sum(mark.open, marks_[count_ - 1].open);
@@ -90,7 +90,7 @@ class Marks {
     until_ = std::max(until_, until);
     if (count_ == 0) floor_ = std::max(floor_, now - 1);
     const Nanos stamp = std::min(std::max(now, newest() + 1), kLastStamp);
-    if (stamp == newest()) {  // the end of time: it cannot be told from the one before
+    if (stamp == newest()) {  // the end of time: it has the same stamp as the one before
       floor_ = stamp;
       count_ = 0;
       return stamp;
@@ -101,7 +101,7 @@ class Marks {
     return stamp;
   }
 
-  /// The first mark that speaks for a charge; count() if none does.
+  /// The first mark that covers a charge; count() if there is none.
   std::uint32_t Find(Nanos stamp) const noexcept {
     if (stamp <= floor_) return count_;
     std::uint32_t i = 0;
@@ -109,8 +109,8 @@ class Marks {
     return i;
   }
 
-  /// Of a charge that mark `from` speaks for, `freed` was given back: had so much less been
-  /// charged, all lows since would be less.
+  /// `freed` was returned for a charge that mark `from` covers: had that much less been charged,
+  /// all lows since would be lower.
   void Free(std::uint32_t from, Span freed) noexcept {
     const std::uint32_t count = count_;
     const std::array<Mark, kMostMarks + 1> marks = marks_;
@@ -128,11 +128,11 @@ class Marks {
  private:
   Nanos newest() const noexcept { return count_ > 0 ? marks_[count_ - 1].stamp : floor_; }
 
-  /// Leaves out the marks that are no bound: of the charges up to them less can come back than
-  /// their low. The next mark speaks for theirs.
+  /// Leaves out the marks that are no bound: less than their low can be returned for the charges up
+  /// to them. The next mark covers those charges.
   void LeaveOut() noexcept {
     const std::uint32_t count = count_;
-    Nanos most = 0;      // that can come back of the charges up to the last mark that stays
+    Nanos most = 0;      // that can be returned for the charges up to the last mark that stays
     Nanos left_out = 0;  // what is open of those since
     count_ = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -147,9 +147,9 @@ class Marks {
     }
   }
 
-  /// Of two neighbours the later one takes over the low of the earlier: of those that differ the
-  /// least in proportion. High lows matter little, as long as they stay higher than what is
-  /// settled. The quotients are those of Redis' script, to the last bit.
+  /// Of the two neighbours that differ least in proportion, the later one takes the low of the
+  /// earlier. High lows matter little, as long as they stay higher than what is settled. The
+  /// quotients are the same as in Redis' script, to the last bit.
   void Merge() noexcept {
     const auto quotient = [this](std::uint32_t i) {
       return static_cast<double>(marks_[i].low) / static_cast<double>(marks_[i - 1].low);

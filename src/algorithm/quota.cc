@@ -134,7 +134,7 @@ std::string Quota::ToString() const {
   const algorithm::Descriptor& kind = algorithm::Of(algorithm_);
   std::string text = std::string(kind.name) + "(" + NumberText(kind.limit_name, limit_) + ", ";
   if (kind.refills()) {
-    // As people write it: 10 a second, and not 1 per 100 ms, which is the same in lowest terms.
+    // As people write it: 10 per second, not 1 per 100 ms, which is the same in lowest terms.
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t times = kSecond % period_ == 0 ? kSecond / period_ : 1;
     text += NumberText("refill", refill_ * times) + " per " + DurationText(period_ * times);

@@ -6,7 +6,7 @@
 
 namespace weir {
 
-/// Opens to the token bucket's step what a Quota has worked out for it and nobody else needs.
+/// Gives the token bucket's step access to what a Quota has precomputed for it alone.
 struct QuotaAccess {
   static std::uint64_t step(const Quota& quota) noexcept {
     return static_cast<std::uint64_t>(quota.step_);

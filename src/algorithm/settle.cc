@@ -12,8 +12,8 @@ namespace {
 
 using token_bucket::Span;
 
-// Had the permits not been charged, the debt would be lower by their time, or by as much as it has
-// been at its lowest since: below that the bucket would have stood full.
+// Had the permits not been charged, the debt would be lower by their time, or by its lowest value
+// since: below that the bucket would have been full.
 void GiveBackToBucket(const Quota& quota, State& state, Nanos now, Nanos stamp,
                       std::int64_t count) noexcept {
   const Span whole = token_bucket::TimeOf(quota, std::min(count, quota.limit()));

@@ -14,7 +14,7 @@ namespace weir::algorithm::sliding_counter {
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 18;
-// Charges of one quota never bring a bucket past its limit; a change of width may merge buckets.
+// Charges of one quota never push a bucket past its limit; a change of width may merge buckets.
 constexpr std::int64_t kMaxCount = 2 * kMaxLimit;
 constexpr std::uint32_t kMaxCountBytes = 6;
 
@@ -29,15 +29,15 @@ Header ReadHeader(const std::uint8_t* at) noexcept {
 }
 
 /// A key's counters in buckets of a given width: counts[a] is the bucket `a` before the newest.
-/// Only the first `size` counts are set; the rest stand for 0.
+/// Only the first `size` counts are set; the others are 0.
 struct Buckets {
   Nanos width;
-  std::int64_t slots;  // the newest so many count in full
+  std::int64_t slots;  // the newest this many count in full
   std::int64_t newest = 0;
   std::int64_t size = 0;
   std::array<std::int64_t, kMaxBuckets + 1> counts;
 
-  // Leaves `counts` as it finds them: 8 KiB that are mostly never looked at.
+  // Does not initialize `counts`: 8 KiB that are mostly unused.
   Buckets(Nanos bucket_width, std::int64_t bucket_slots) noexcept
       : width(bucket_width), slots(bucket_slots) {}
 
@@ -50,7 +50,7 @@ struct Buckets {
 };
 
 // The index, in buckets of the given width, of the state's bucket `age` before its newest. A state
-// kept under another width is re-sorted by the last nanosecond of each bucket: its charges count as
+// kept with another width is re-sorted by the last nanosecond of each bucket: its charges count as
 // later than they were, never as earlier.
 std::int64_t IndexOf(const Header& header, std::int64_t age, Nanos width) noexcept {
   if (header.width == width) return header.index - age;
@@ -103,18 +103,18 @@ void Write(State& state, const Buckets& buckets) noexcept {
   state.size = static_cast<std::uint32_t>(at - state.data);
 }
 
-/// A key's counters at a moment. `shift` is how many buckets the current one is after the newest;
-/// slots + 1 stands for all that have slid out altogether.
+/// A key's counters at one time. `shift` is how many buckets the current one is after the newest;
+/// slots + 1 means that all have slid out.
 struct View {
   Nanos now = 0;  // of the clock
   std::int64_t current = 0;
   std::int64_t shift = 0;
   std::int64_t full = 0;     // in the newest N buckets
   std::int64_t partial = 0;  // in the bucket before them
-  Nanos elapsed = 0;         // of the current bucket
+  Nanos elapsed = 0;         // time since the current bucket began
 };
 
-// What of `partial` has not slid out.
+// The part of `partial` that has not slid out.
 std::int64_t Share(std::int64_t partial, Nanos elapsed, Nanos width) noexcept {
   const UInt128 product = static_cast<UInt128>(partial) * static_cast<UInt128>(width - elapsed);
   const auto divisor = static_cast<UInt128>(width);
@@ -144,7 +144,7 @@ std::int64_t Used(const Buckets& buckets, const View& view) noexcept {
   return view.full + Share(view.partial, view.elapsed, buckets.width);
 }
 
-// The time until a bucket is `elapsed` old. The bucket may lie two windows ahead of a clock that is
+// The time until a bucket is `elapsed` old. The bucket may be two windows ahead of a clock that is
 // one before the end of time, so its beginning takes more than 64 bits.
 std::chrono::nanoseconds UntilElapsed(const Buckets& buckets, std::int64_t index, Nanos elapsed,
                                       Nanos now) noexcept {
@@ -153,7 +153,7 @@ std::chrono::nanoseconds UntilElapsed(const Buckets& buckets, std::int64_t index
   return std::chrono::nanoseconds(static_cast<Nanos>(std::min(span, kMost)));
 }
 
-// The first moment at which at most `room` permits are used, if nothing more is charged. Goes
+// The first time at which at most `room` permits are used, if nothing more is charged. Goes
 // bucket by bucket; within one, solves partial * (width - elapsed) <= (room - full) * width for
 // elapsed.
 std::chrono::nanoseconds UntilUsedAtMost(const Buckets& buckets, View view,
@@ -190,7 +190,7 @@ Decision Decide(const Quota& quota, const Buckets& buckets, const View& view,
   return decision;
 }
 
-// Moves the counters on so that the current bucket is the newest.
+// Shifts the counters so that the current bucket is the newest.
 void Shift(Buckets& buckets, const View& view) noexcept {
   const std::int64_t kept = std::min(buckets.size, buckets.slots + 1 - view.shift);
   const auto begin = buckets.counts.begin();
@@ -202,7 +202,7 @@ void Shift(Buckets& buckets, const View& view) noexcept {
 
 }  // namespace
 
-// A count of 0 takes a byte; a charge may add as many zeros as there are buckets, and lengthen one.
+// A zero count takes a byte; a charge may add as many zeros as there are buckets, and lengthen one.
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept {
   return std::max(state.size, kHeaderBytes) + static_cast<std::uint32_t>(quota.buckets()) + 1 +
          kMaxCountBytes;
@@ -228,8 +228,8 @@ Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost)
   return Decide(quota, buckets, view, 0);
 }
 
-// The whole of the bucket that is sliding out counts against the most that is kept, so that this is
-// a sum of whole numbers everywhere.
+// The bucket that is sliding out counts in full against the maximum, so that only whole numbers are
+// added everywhere.
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   Buckets buckets(Width(quota), quota.buckets());
   Read(state, buckets);
@@ -249,7 +249,7 @@ Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost
   return decision;
 }
 
-// Works in the state's own width, whatever the quota's: so the bytes never get longer.
+// Uses the state's own width, whatever the quota's, so the bytes never get longer.
 Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   if (state.empty()) return sliding_counter::Peek(quota, state, now, 0);
   const Header header = ReadHeader(state.data);
@@ -267,13 +267,13 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
   return sliding_counter::Peek(quota, state, now, 0);
 }
 
-// A state of another width has the charge in a bucket of its own, perhaps with others': it stays.
+// With another width the charge is in another bucket, perhaps with others: it stays charged.
 void Return(const Quota& quota, State& state, Nanos at, std::int64_t count) noexcept {
   const Header header = ReadHeader(state.data);
   if (header.width != Width(quota)) return;
   Buckets buckets(header.width, header.buckets);
   Read(state, buckets);
-  std::int64_t age = 0;  // `at` may be any number: it comes from outside
+  std::int64_t age = 0;  // `at` comes from outside and may be any number
   if (__builtin_sub_overflow(buckets.newest, FloorDivide(at, buckets.width), &age)) return;
   if (age < 0 || age >= buckets.size) return;
   std::int64_t& sum = buckets.counts[static_cast<std::size_t>(age)];

@@ -10,7 +10,7 @@ namespace weir::algorithm::sliding_log {
 
 namespace {
 
-/// What a step knows of the key before it decides.
+/// The facts that a step decides by.
 struct View {
   LogHeader header;
   Nanos now;   // of the clock

@@ -9,9 +9,9 @@ namespace weir::algorithm {
 
 /// At most `limit` permits in any span of length `window`, exactly: every grant is remembered and
 /// counts while its time > now - window. Time never goes back for a key: a clock before its newest
-/// grant is taken to stand at it.
+/// grant counts as that grant's time.
 ///
-/// Bytes: those of charge_log.h, one entry per moment of a grant; `mark` is the window.
+/// Bytes: those of charge_log.h, one entry per time of a grant; `mark` is the window.
 namespace sliding_log {
 
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;

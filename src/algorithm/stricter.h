@@ -4,8 +4,8 @@
 
 namespace weir::algorithm {
 
-/// Whether `one` says more about why, and how long, a client must wait than `other`: what is
-/// answered when several limits apply.
+/// Whether `one` tells a client more about why, and how long, it must wait than `other`: the
+/// stricter one is returned when several limits apply.
 inline bool Stricter(const Decision& one, const Decision& other) noexcept {
   static_assert(Verdict::kAllowed < Verdict::kLimited && Verdict::kLimited < Verdict::kNever);
   if (one.verdict != other.verdict) return one.verdict > other.verdict;

@@ -8,9 +8,9 @@
 
 namespace weir::algorithm {
 
-/// The moments that steps work with: about the years 1778 to 2162. A clock beyond them is taken to
-/// stand still at the edge, so that adding or subtracting any window cannot overflow. The margin is
-/// for leases issued in the same nanosecond, which follow each other by one.
+/// The times that steps work with: about the years 1778 to 2162. A clock beyond them is clamped to
+/// the edge, so that adding or subtracting any window cannot overflow. The margin is for leases
+/// issued in the same nanosecond, which follow each other by one.
 inline constexpr Nanos kLatest =
     std::numeric_limits<Nanos>::max() - kMaxWindow.count() - 4 * kMaxLimit;
 inline constexpr Nanos kEarliest = -kLatest;

@@ -104,8 +104,8 @@ Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
   return decision;
 }
 
-// A bucket that can owe no more has lost what it was charged beyond that. Nobody gets anything back
-// then: it might be what was never counted.
+// Once the debt is at its maximum, charges beyond it were not counted. Nothing is returned then: it
+// might never have been counted.
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept {
   TokenBucketState bucket = ReadTokenBucket(state);
   const Span before = Debt(quota, bucket, ClampTime(now));

@@ -1,9 +1,9 @@
 #pragma once
 
 // The step that nearly every check takes is in this header: it is the engine's hot path and must be
-// inlined there. Spans of time are whole nanoseconds plus a fraction in 1/refill of one, so a rate
-// such as 3 per second, whose permit takes 333,333,333 1/3 ns, is exact for ever. Amounts are
-// compared as debts against the fill time (never as absolute moments), so no sum can overflow
+// inlined there. Time spans are whole nanoseconds plus a fraction in units of 1/refill ns, so a
+// rate such as 3 per second, whose permit takes 333,333,333 1/3 ns, stays exact forever. Amounts
+// are compared as debts against the fill time (never as absolute times), so no sum can overflow
 // whatever the clock says.
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace weir::algorithm {
 
-/// A token bucket as GCRA: the moment at which the bucket will be full again ("theoretical arrival
+/// A token bucket as GCRA: the time at which the bucket will be full again ("theoretical arrival
 /// time"), in whole nanoseconds plus `frac` / quota.refill() of one. At or before now: a full
 /// bucket.
 struct TokenBucketState {
@@ -31,8 +31,8 @@ struct TokenBucketState {
   friend bool operator==(const TokenBucketState&, const TokenBucketState&) = default;
 };
 
-/// A token bucket's bytes (little-endian: i64 full_at, u32 frac), for who keeps the state itself.
-/// While reservations are open, what algorithm/low_marks.h keeps for them stands behind these.
+/// A token bucket's bytes (little-endian: i64 full_at, u32 frac), for code that keeps the state
+/// itself. While reservations are open, the data of algorithm/low_marks.h follows these.
 inline constexpr std::uint32_t kTokenBucketBytes = 12;
 
 inline TokenBucketState ReadTokenBucket(const State& state) noexcept {
@@ -70,7 +70,7 @@ inline Span Subtract(Span a, Span b, std::uint64_t n) noexcept {
   return {a.ns - b.ns - borrow, a.frac + (borrow != 0 ? n : 0) - b.frac};
 }
 
-/// Rounded up to whole nanoseconds; 292 years stand for anything longer.
+/// Rounded up to whole nanoseconds, saturated at 292 years.
 inline std::chrono::nanoseconds Ceil(Span span) noexcept {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t ns = span.ns + (span.frac != 0 ? 1 : 0);
@@ -81,7 +81,7 @@ inline Span Window(const Quota& quota) noexcept {
   return {QuotaAccess::window(quota), QuotaAccess::window_frac(quota)};
 }
 
-/// The time that `cost` permits take to flow in. Requires 0 < cost <= quota.limit().
+/// The time in which `cost` permits flow in. Requires 0 < cost <= quota.limit().
 inline Span TimeOf(const Quota& quota, std::int64_t cost) noexcept {
   if (cost == 1) return {QuotaAccess::step(quota), QuotaAccess::step_frac(quota)};
   const auto permits = static_cast<std::uint64_t>(cost);
@@ -108,8 +108,8 @@ inline std::int64_t PermitsIn(const Quota& quota, Span span) noexcept {
   return static_cast<std::int64_t>((UInt128{span.ns} * n + span.frac) / p);
 }
 
-/// The time until the bucket is full. A fraction that a quota with another refill left behind is
-/// rounded up, against the key. Unsigned, so a clock far behind the state cannot overflow it.
+/// The time until the bucket is full. A fraction left by a quota with another refill is rounded up,
+/// to the key's disadvantage. Unsigned, so a clock far behind the state cannot overflow it.
 inline Span Debt(const Quota& quota, const TokenBucketState& state, Nanos now) noexcept {
   if (state.full_at < now) return {};
   const std::uint64_t ns =
@@ -118,8 +118,8 @@ inline Span Debt(const Quota& quota, const TokenBucketState& state, Nanos now) n
   return {ns, state.frac};
 }
 
-/// Fills in what a bucket with `debt` has left. Into the caller's decision, which is built once
-/// where the caller's caller wants it: copies of it would cost as much as the step.
+/// Fills in what a bucket with `debt` has left. Writes into the caller's decision, which is built
+/// in its final place: copies of it would cost as much as the step.
 inline void Describe(const Quota& quota, Span debt, Decision& decision) noexcept {
   const Span window = Window(quota);
   decision.limit = quota.limit();
@@ -135,7 +135,7 @@ inline TokenBucketState FullAfter(Span debt, Nanos now) noexcept {
 }
 
 /// A charge under a quota whose permits take whole nanoseconds, to a bucket without a fraction:
-/// what Acquire does, without the fractions. Most charges are such. Requires 0 < cost <=
+/// what Acquire does, without the fractions. Most charges are of this kind. Requires 0 < cost <=
 /// quota.limit().
 inline Decision AcquireWhole(const Quota& quota, TokenBucketState& state, Nanos now,
                              std::int64_t cost) noexcept {
@@ -164,7 +164,7 @@ inline Decision AcquireWhole(const Quota& quota, TokenBucketState& state, Nanos 
 Decision AcquireAny(const Quota& quota, TokenBucketState& state, Nanos now,
                     std::int64_t cost) noexcept;
 
-/// Charges `cost` (0 = only look) at `now`. A refused charge leaves `state` as it was.
+/// Charges `cost` (0 = only read) at `now`. A refused charge leaves `state` unchanged.
 inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
                         std::int64_t cost) noexcept {
   const bool whole = QuotaAccess::refill(quota) == 1 && state.frac == 0;
@@ -177,12 +177,12 @@ inline Decision Acquire(const Quota& quota, TokenBucketState& state, Nanos now,
   return decision;
 }
 
-/// The moment from which the state is equal to a fresh one.
+/// The time from which the state is equal to a fresh one.
 inline Nanos FreshAt(const TokenBucketState& state) noexcept {
   return state.frac == 0 ? state.full_at : state.full_at + 1;
 }
 
-/// The verdict that Acquire would give, about the bucket as it stands.
+/// The verdict that Acquire would give, about the bucket as it is.
 inline Decision Peek(const Quota& quota, TokenBucketState state, Nanos now,
                      std::int64_t cost) noexcept {
   const token_bucket::Span debt = token_bucket::Debt(quota, state, ClampTime(now));
@@ -191,24 +191,24 @@ inline Decision Peek(const Quota& quota, TokenBucketState state, Nanos now,
   return decision;
 }
 
-/// The time that `cost` permits take to flow in, but at most kMaxWindow. Requires cost > 0.
+/// The time in which `cost` permits flow in, but at most kMaxWindow. Requires cost > 0.
 token_bucket::Span BoundedTimeOf(const Quota& quota, std::int64_t cost) noexcept;
 
-/// Charges `cost` whether it fits or not, and returns the bucket's state: limited while more than
-/// a whole bucket has to flow in. No bucket owes more than kMaxWindow of flow.
+/// Charges `cost` whether it fits or not, and returns the bucket's state: limited while more than a
+/// whole bucket has to flow in. A bucket's debt is at most kMaxWindow of flow.
 Decision Overdraw(const Quota& quota, TokenBucketState& state, Nanos now,
                   std::int64_t cost) noexcept;
 
-/// Gives back up to `cost`: a full bucket stays full.
+/// Returns up to `cost`: a full bucket stays full.
 Decision Refund(const Quota& quota, TokenBucketState& state, Nanos now, std::int64_t cost) noexcept;
 
-/// The same on bytes, as the other algorithms have it.
+/// The same on bytes, like the other algorithms.
 namespace token_bucket {
 
 std::uint32_t CapacityForAcquire(const Quota& quota, const State& state) noexcept;
 Decision Peek(const Quota& quota, const State& state, Nanos now, std::int64_t cost) noexcept;
 Decision Acquire(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
-/// Acquire of what is settled before `until`; the lease of the decision is the charge's stamp.
+/// Acquire of a charge that can be settled before `until`; the decision's lease is its stamp.
 Decision Reserve(const Quota& quota, State& state, Nanos now, std::int64_t cost,
                  Nanos until) noexcept;
 Decision Overdraw(const Quota& quota, State& state, Nanos now, std::int64_t cost) noexcept;
@@ -216,7 +216,7 @@ Decision Refund(const Quota& quota, State& state, Nanos now, std::int64_t cost) 
 Nanos FreshAt(const State& state) noexcept;
 bool Valid(std::span<const std::uint8_t> bytes) noexcept;
 
-/// Leaves the bucket `freed` less of its debt, which must not be nothing.
+/// Reduces the bucket's debt by `freed`, which must not be zero.
 void GiveBack(const Quota& quota, State& state, Nanos now, Span freed) noexcept;
 
 }  // namespace token_bucket

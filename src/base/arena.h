@@ -10,7 +10,7 @@
 
 namespace weir {
 
-/// Memory for many small objects that are freed together. What it returned stays in place until
+/// Memory for many small objects that are freed together. Allocations stay in place until
 /// Clear. Not thread-safe.
 class Arena {
  public:
@@ -29,7 +29,7 @@ class Arena {
     return {to, things.size()};
   }
 
-  /// Forgets everything and keeps the first block for what comes.
+  /// Frees all objects and keeps the first block for reuse.
   void Clear() noexcept {
     if (blocks_.size() > 1) blocks_.resize(1);
     used_ = 0;

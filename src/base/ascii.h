@@ -5,7 +5,7 @@
 
 namespace weir {
 
-/// ASCII only and the same in every locale, as HTTP wants it.
+/// ASCII only and independent of the locale, as HTTP requires.
 constexpr char Lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
@@ -27,7 +27,7 @@ constexpr bool HasLowerCase(std::string_view text) noexcept {
   return std::any_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-/// Without leading and trailing spaces and tabs.
+/// Removes leading and trailing spaces and tabs.
 constexpr std::string_view Trim(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

@@ -53,7 +53,7 @@ std::optional<std::string> Base64UrlDecoded(std::string_view text) {
     count -= 8;
     bytes += static_cast<char>((bits >> static_cast<unsigned>(count)) & 0xffU);
   }
-  // Bits that belong to no byte are zero, so that each text has one form only.
+  // Leftover bits must be zero, so that each byte string has exactly one encoding.
   if ((bits & ((1U << static_cast<unsigned>(count)) - 1)) != 0) return std::nullopt;
   return bytes;
 }

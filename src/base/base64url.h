@@ -10,7 +10,7 @@ namespace weir {
 /// which pass through headers, queries and shells unchanged.
 std::string Base64UrlEncoded(std::string_view bytes);
 
-/// Nothing if `text` is not exactly what Base64UrlEncoded makes of some bytes.
+/// Returns nothing if `text` is not exactly what Base64UrlEncoded makes of some bytes.
 std::optional<std::string> Base64UrlDecoded(std::string_view text);
 
 }  // namespace weir

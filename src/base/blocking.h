@@ -1,15 +1,15 @@
 #pragma once
 
 // A reactor's thread serves thousands of connections; one call on it that waits for a disk, a lock
-// held over I/O or another machine stops them all. So that none is made by mistake, reactors mark
-// their threads, and whatever may wait says so first: MayBlock ends a development build at once
-// when it is called on a marked thread.
+// held over I/O or another machine stalls them all. To catch such calls, reactors mark their
+// threads, and every function that may block calls MayBlock first, which aborts a development
+// build when it runs on a marked thread.
 
 namespace weir {
 
-/// Marks the calling thread as one that must never wait, as long as this object lives.
+/// Marks the calling thread as one that must never block, as long as this object lives.
 ///
-/// For the thread that made it.
+/// Use it only on the thread that created it.
 class NeverBlocks {
  public:
   NeverBlocks() noexcept;
@@ -21,8 +21,8 @@ class NeverBlocks {
   const bool before_;
 };
 
-/// Called first by everything that may wait. On a marked thread a build without NDEBUG prints
-/// `what` and aborts; a release build goes on. Any thread.
+/// Call this before anything that may block. On a marked thread, a build without NDEBUG prints
+/// `what` and aborts; a release build continues. Any thread.
 #ifdef NDEBUG
 inline void MayBlock(const char* /*what*/) noexcept {}
 #else

@@ -7,7 +7,7 @@
 namespace weir {
 
 /// Time since the machine started, including time spent suspended, which other clocks leave out.
-/// For terms that others keep counting in the meantime. Not the time of day. Thread-safe.
+/// For terms that keep running elsewhere in the meantime. Not the time of day. Thread-safe.
 class BootClock final : public Clock {
  public:
   static const BootClock& Get() noexcept {

@@ -18,7 +18,7 @@ Status WriteBy(int fd, std::string_view bytes, std::chrono::steady_clock::time_p
     const int polled =
         poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX)));
     if (polled == 0) return Error{Code::kDeadlineExceeded, "the reader is not reading"};
-    // A pipe that is ready takes that much at once.
+    // A pipe that is ready accepts PIPE_BUF bytes without blocking.
     const ssize_t written =
         polled < 0 ? -1 : write(fd, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;

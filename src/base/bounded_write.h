@@ -7,8 +7,8 @@
 
 namespace weir {
 
-/// Writes all of `bytes`, or says why not: whoever reads at the other end of a pipe or terminal may
-/// have stopped, which must not stop the writer for good. What was written by then stays written.
+/// Writes all of `bytes`, or returns why not: the reader of a pipe or terminal may have stopped,
+/// which must not block the writer forever. Bytes written before the deadline stay written.
 Status WriteBy(int fd, std::string_view bytes, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace weir

@@ -5,7 +5,7 @@
 
 namespace weir {
 
-/// A running checksum (FNV-1a, 64 bits): against damage, not against forgery.
+/// A running checksum (FNV-1a, 64 bits): detects damage, not forgery.
 class Checksum {
  public:
   void Add(std::string_view bytes) noexcept {

@@ -9,8 +9,8 @@
 
 // Reading the kernel's clock costs about 28 ns, the processor's counter about 10. So each thread
 // anchors the counter to the kernel's clock and counts on from there for a tenth of a millisecond,
-// then anchors again: too short a time for the two to part by more than a few nanoseconds, whatever
-// the counter's frequency does. A thread never sees its own time go back.
+// then anchors again: too short a time for the two to diverge by more than a few nanoseconds,
+// whatever the counter's frequency does. A thread never sees its own time go backwards.
 
 namespace weir {
 
@@ -39,7 +39,7 @@ bool CounterIsSteady() noexcept {
 struct Reading {
   std::uint64_t ticks = 0;
   Nanos steady = 0;
-  bool close = false;  // taken together, not torn apart by losing the core
+  bool close = false;  // both were read without being preempted in between
 };
 
 Reading ReadBoth() noexcept {
@@ -97,7 +97,7 @@ void SystemClock::Calibrate(std::uint64_t ticks, Nanos steady) const noexcept {
 Nanos SystemClock::Now() const noexcept {
   const std::uint64_t ticks = __rdtsc() - anchor.ticks;
   if (ticks >= anchor.life_ticks) [[unlikely]] {
-    // Out of line, so that what nearly every call does needs no room on the stack.
+    // Out of line, so that the common path needs no stack space for this.
     return [this]() __attribute__((noinline)) {
       const std::uint64_t scale = scale_.load(std::memory_order_relaxed);
       if (scale == 0) return Steady() + offset_ns_;

@@ -17,7 +17,7 @@ struct Unit {
   std::int64_t nanos;
 };
 
-// From the largest to the smallest, the order in which they may follow each other.
+// From largest to smallest, the order in which they must follow each other.
 constexpr std::array<Unit, 8> kUnits{{
     {"w", 604'800'000'000'000},
     {"d", 86'400'000'000'000},
@@ -47,14 +47,14 @@ std::optional<std::int64_t> TakeNumber(std::string_view& rest) {
   return number;
 }
 
-// Adds number × unit, or says that the sum passes the longest window.
+// Adds number × unit; false if the sum exceeds the longest window.
 bool Add(std::int64_t& total, std::int64_t number, std::int64_t unit) {
   std::int64_t part = 0;
   return !__builtin_mul_overflow(number, unit, &part) &&
          !__builtin_add_overflow(total, part, &total) && total <= kMaxWindow.count();
 }
 
-// The digits after "1." or "1,", in nanoseconds; nothing if they are finer, or not there.
+// The digits after "1." or "1,", in nanoseconds; nothing if they are finer than that or missing.
 std::optional<std::int64_t> TakeFraction(std::string_view& rest) {
   std::int64_t nanos = 0;
   std::int64_t place = 1'000'000'000;
@@ -100,7 +100,7 @@ Result<std::chrono::nanoseconds> ParseIso(std::string_view text) {
     if (rest.front() == '.' || rest.front() == ',') {
       rest.remove_prefix(1);
       const std::optional<std::int64_t> fraction = TakeFraction(rest);
-      // Only seconds have one.
+      // Only seconds may have a fraction.
       if (!fraction || rest.empty() || rest.front() != 'S') return Bad(text, kIso);
       if (!Add(total, *fraction, 1)) return Bad(text, kTooLong);
     }

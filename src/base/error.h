@@ -10,10 +10,10 @@
 
 namespace weir {
 
-/// Something that was given is wrong.
+/// An argument or other input is invalid.
 inline Error Invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
-/// What the last system call said, about `path`: "limits.journal: fsync: No space left on device".
+/// The error of the last system call, for `path`: "limits.journal: fsync: No space left on device".
 inline Error FromErrno(std::string_view path, std::string_view what) {
   const std::string reason = std::error_code(errno, std::generic_category()).message();
   return {Code::kUnavailable,

@@ -39,7 +39,7 @@ Result<std::ifstream> OpenFile(const std::string& path) {
 Result<std::string> ReadFile(const std::string& path, std::size_t most) {
   Result<std::ifstream> file = OpenFile(path);
   if (!file.ok()) return file.error();
-  // In pieces, so that a device or a pipe cannot fill the memory.
+  // Read in chunks, so that a device or a pipe cannot exhaust memory.
   std::string text;
   std::array<char, 65536> chunk;
   while (text.size() <= most && file->read(chunk.data(), chunk.size()).gcount() > 0) {

@@ -27,7 +27,7 @@ Error Because(const std::string& path) {
   return {CodeOfOpening(error), path + ": " + error.message()};
 }
 
-/// False with errno if it could not be locked. There is no flock that waits for a given time.
+/// False with errno if it could not be locked. There is no flock with a timeout.
 bool LockWithin(int fd, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -51,7 +51,7 @@ Result<FolderLock> FolderLock::Take(const std::string& folder, const std::string
     return Error{Code::kUnavailable, "data: " + folder + " is in use by process " + ReadHolder(fd) +
                                          "; stop it, or use another folder (--data)"};
   }
-  // For people alone: the lock holds without it, and a full disk is no reason to refuse.
+  // For people only: the lock holds without it, and a full disk is no reason to fail.
   const std::string number = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd, 0) == 0) {
     [[maybe_unused]] const auto written = ::pwrite(fd, number.data(), number.size(), 0);

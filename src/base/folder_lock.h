@@ -8,14 +8,14 @@
 namespace weir {
 
 /// Exclusive use of a folder: two processes that save the same limits and serve the same database
-/// would each grant the whole limit. It ends with the object, and with the process, however that
-/// ends.
+/// would each grant the whole limit. The lock ends with the object, and with the process, however
+/// that ends.
 ///
-/// Not thread-safe, and needs not be: it is held, not used.
+/// Not thread-safe, which is no restriction: it is only held.
 class FolderLock {
  public:
-  /// Takes the file `name` in the folder: programs that keep different files there have locks of
-  /// their own. kUnavailable, with the other's process number, if another still has it after
+  /// Locks the file `name` in the folder; programs that keep different files there use different
+  /// names. kUnavailable, with the holder's process id, if another process still holds it after
   /// `patience`: a process that was killed may take a moment to end.
   static Result<FolderLock> Take(const std::string& folder, const std::string& name = "lock",
                                  std::chrono::milliseconds patience = std::chrono::seconds(2));

@@ -18,7 +18,7 @@ constexpr std::int64_t kDaySeconds = 86'400;
 constexpr std::size_t kMaxFractionDigits = 18;
 constexpr std::int64_t kLastNanosSecond = 9'214'646'399;  // 2261-12-31T23:59:59Z
 
-/// Takes a text apart from the left.
+/// Parses a text from left to right.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}

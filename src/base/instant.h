@@ -1,6 +1,6 @@
 #pragma once
 
-// Moments as people and logs write them. Everything that reads or writes one goes through here.
+// Timestamps as people and logs write them. All code that parses or formats one goes through here.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace weir {
 
-/// A date and time of the Gregorian calendar with its distance from UTC.
+/// A date and time of the Gregorian calendar with its offset from UTC.
 struct CivilTime {
   int year = 1970;
   int month = 1;
@@ -27,25 +27,25 @@ struct CivilTime {
 /// reads has one.
 std::optional<std::int64_t> SecondsOf(const CivilTime& time) noexcept;
 
-/// What ISO 8601 says, to the nanosecond.
+/// An ISO 8601 timestamp, to the nanosecond.
 struct IsoInstant {
   std::int64_t seconds = 0;
   std::int64_t nanos = 0;
-  bool finer = false;  ///< there was more than whole nanoseconds
+  bool finer = false;  ///< it had digits beyond nanoseconds
 };
 
 /// "2025-06-01T12:00:00Z", "2025-06-01T14:00:00.123456+02:00": date, time and zone (Z, ±hh, ±hhmm,
-/// ±hh:mm). Seconds and fraction may be missing, a comma may stand for the point and a space for
-/// the T. From 1970 to 9999; nothing for anything else.
+/// ±hh:mm). Seconds and fraction may be missing, a comma may replace the point and a space
+/// the T. Years 1970 to 9999; nothing for anything else.
 std::optional<IsoInstant> ReadIsoInstant(std::string_view text) noexcept;
 
-/// The same up to 2261, the last year that 64 bits of nanoseconds reach.
+/// Likewise, up to 2261, the last year that fits into 64 bits of nanoseconds.
 std::optional<Nanos> ParseInstant(std::string_view text) noexcept;
 
 /// In UTC: "2025-06-01T12:00:00Z", with three digits of a fraction if there is one (rounded down).
 std::string FormatInstant(Nanos instant);
 
-/// The same for milliseconds since 1970; `fraction` says whether ".000" is written, too.
+/// Likewise for milliseconds since 1970; `fraction` says whether ".000" is written as well.
 enum class Fraction { kIfAny, kAlways };
 std::string FormatMillis(std::int64_t millis, Fraction fraction);
 

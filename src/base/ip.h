@@ -16,14 +16,14 @@
 namespace weir {
 
 /// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (::ffff:192.0.2.1) is the IPv4 address it
-/// stands for, so a client has one identity whichever socket it came in by. A plain value.
+/// stands for, so a client has one identity whichever socket it uses. A plain value.
 class IpAddress {
  public:
-  /// Takes `192.0.2.1`, `2001:db8::1`, and the latter with a zone (`fe80::1%eth0`), which is
+  /// Accepts `192.0.2.1`, `2001:db8::1`, and the latter with a zone (`fe80::1%eth0`), which is
   /// dropped.
   static std::optional<IpAddress> Parse(std::string_view text) noexcept;
 
-  /// The same, and what proxies write as well: `192.0.2.1:4711`, `[2001:db8::1]:4711`, `"[…]"`.
+  /// Also accepts what proxies write: `192.0.2.1:4711`, `[2001:db8::1]:4711`, `"[…]"`.
   static std::optional<IpAddress> ParseHop(std::string_view text) noexcept;
 
   bool is_v4() const noexcept { return v4_; }
@@ -45,7 +45,7 @@ class IpAddress {
 /// A block of addresses such as 10.0.0.0/8. A plain value.
 class IpNetwork {
  public:
-  /// Takes CIDR notation or a single address. Bits beyond the prefix are ignored.
+  /// Accepts CIDR notation or a single address. Bits beyond the prefix are ignored.
   static Result<IpNetwork> Parse(std::string_view text);
 
   bool Contains(const IpAddress& address) const noexcept;

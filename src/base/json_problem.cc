@@ -18,7 +18,7 @@ constexpr std::uint32_t kNoUnit = 0x10000;
 
 bool IsDigit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// Reads a text up to its first mistake. Every step returns what is wrong at `at_`, or nothing.
+/// Scans a text up to its first error. Each step returns what is wrong at `at_`, or nothing.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -120,7 +120,7 @@ class Scanner {
     return "the string that begins here has no end";
   }
 
-  /// At a backslash.
+  /// Scans one escape, whose backslash is at `at_`.
   std::string Escape() {
     const char kind = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     if (kind == 'u' && Unit(at_) != kNoUnit) return CodePoint();
@@ -140,7 +140,7 @@ class Scanner {
     return read.ec == std::errc() && read.ptr == digits + 4 ? unit : kNoUnit;
   }
 
-  /// At \uXXXX. Half of a pair needs the other half.
+  /// Scans \uXXXX; a surrogate is valid only as one half of a pair.
   std::string CodePoint() {
     const std::uint32_t unit = Unit(at_);
     if (unit >= 0xD800 && unit < 0xE000) {

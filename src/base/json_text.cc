@@ -38,7 +38,7 @@ void AppendUnit(std::string& out, std::uint32_t unit) {
   AppendHex(out, static_cast<unsigned char>(unit & 0xffU));
 }
 
-/// Beyond ASCII, too, there is what a terminal obeys or what ends or turns a line for its reader.
+/// Some characters beyond ASCII also control a terminal, end a line or reverse its direction.
 void AppendEscape(std::string& out, std::uint32_t code) {
   if (code < 0x10000) return AppendUnit(out, code);
   AppendUnit(out, 0xd800 + ((code - 0x10000) >> 10U));

@@ -9,9 +9,9 @@
 
 namespace weir {
 
-/// Writes one JSON text at the end of a string. Commas, quotes and escapes are its business; that
-/// what is begun is ended is its user's. It keeps no state but the text, so it costs nothing to
-/// make and several functions may share one.
+/// Appends one JSON text to a string. It handles commas, quotes and escapes; the caller must end
+/// whatever it begins. It keeps no state except the text, so it costs nothing to construct and
+/// several functions may share one.
 ///
 ///   JsonWriter json(body);
 ///   json.BeginObject().Field("key", key).Key("rows").BeginArray();
@@ -36,7 +36,7 @@ class JsonWriter {
     out_ += "\":";
     return *this;
   }
-  /// The same for a name that is data.
+  /// Like Key, for a name that is data and may need escapes.
   JsonWriter& AnyKey(std::string_view name) {
     Separate();
     AppendJsonString(out_, name);
@@ -64,7 +64,7 @@ class JsonWriter {
     return *this;
   }
   JsonWriter& Null() { return Raw("null"); }
-  /// What is JSON already.
+  /// Appends a value that is already JSON.
   JsonWriter& Raw(std::string_view json) {
     Separate();
     out_ += json;
@@ -78,8 +78,8 @@ class JsonWriter {
   JsonWriter& RawField(std::string_view name, std::string_view json) { return Key(name).Raw(json); }
 
  private:
-  /// A comma, unless this is the first of its object or array, or the value of a name. A text that
-  /// ends in one of these characters has a quote behind it.
+  /// Appends a comma, unless this is the first element of its object or array, or a member's value.
+  /// A string that ends in one of these characters has a quote after it.
   void Separate() {
     if (out_.size() == begin_) return;
     const char last = out_.back();

@@ -9,7 +9,7 @@
 
 namespace weir {
 
-// In one call for all of it: a word at a time takes as long as many thousand checks.
+// One call for everything: drawing word by word would take as long as many thousand checks.
 KeyHash::Secret KeyHash::Draw() {
   static_assert(std::is_trivially_copyable_v<Secret>);
   Secret secret;

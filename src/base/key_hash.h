@@ -1,10 +1,10 @@
 #pragma once
 
 // A keyed hash with a proof. Each 64-bit half of the result is a multilinear hash
-// (b + sum a_i * m_i mod 2^128) >> 64 with random 128-bit a_i, which is strongly universal: whoever
-// does not know the a_i cannot find two keys that collide with a chance above 2^-64 per half, and
-// the halves are independent. So 96 kept bits clash with 2^-96 per pair of keys, whatever the keys
-// are. Keys above 256 bytes are hashed in pieces whose digests are hashed again under other a_i.
+// (b + sum a_i * m_i mod 2^128) >> 64 with random 128-bit a_i, which is strongly universal: without
+// knowing the a_i, no one can find two keys that collide with probability above 2^-64 per half,
+// and the halves are independent. So 96 kept bits collide with 2^-96 per pair of keys, whatever the
+// keys. Keys above 256 bytes are hashed in pieces whose digests are hashed again under other a_i.
 
 #include <array>
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Hash128 {
   std::uint64_t low = 0;
 };
 
-/// A hash function drawn at random when made. Immutable, so thread-safe.
+/// A hash function drawn at random when constructed. Immutable, so thread-safe.
 class KeyHash {
  public:
   static constexpr std::size_t kPieceBytes = 256;
@@ -33,7 +33,7 @@ class KeyHash {
     std::uint64_t high;
     std::uint64_t low;
   };
-  /// All the randomness there is; a snapshot keeps it to find its keys again.
+  /// All of its randomness; a snapshot stores it so that its keys can be found again.
   struct Secret {
     std::array<Multiplier, 2 * (kPieceWords + 1)> piece;
     std::array<Multiplier, 2 * (kDigestWords + 1)> digest;
@@ -65,8 +65,8 @@ class KeyHash {
     Hash128 Finish() const noexcept { return {high_.Top(), low_.Top()}; }
 
    private:
-    /// One half's sum mod 2^128. What has no part in its lower 64 bits is summed apart, which
-    /// spares the carries.
+    /// One half's sum mod 2^128. Terms without lower 64 bits are summed separately, which avoids
+    /// carries.
     class Half {
      public:
       explicit Half(const Multiplier& start) noexcept : sum_(start.low), top_(start.high) {}

@@ -11,19 +11,19 @@
 
 namespace weir {
 
-/// Which part of a key's text decides where it lives, where keys that are charged together must
-/// live together: docs/adr/0013-spread-by-policies.md.
+/// Which part of a key's text decides where the key is stored, where keys that are charged together
+/// must be stored together: docs/adr/0013-spread-by-policies.md.
 struct KeyPlace {
-  /// It is never charged together with another: by all of it.
+  /// The key is never charged together with another: its whole text decides.
   bool whole = false;
-  /// Otherwise by its domain and the values of these entries, named as in keys.
+  /// Otherwise its domain and the values of these entries decide, named as in keys.
   std::vector<std::string> entries = {};
 
   friend bool operator==(const KeyPlace&, const KeyPlace&) = default;
 };
 
-/// By what the keys of a policy begin with: "domain/policy". Those that are missing live by their
-/// domain.
+/// Keyed by what the keys of a policy begin with: "domain/policy". Keys of other policies are
+/// placed by their domain.
 using KeyPlaces = TextMap<KeyPlace>;
 
 /// The places in force, replaced as a whole when policies change. Thread-safe.
@@ -34,7 +34,7 @@ class KeySpread {
     if (current_ != nullptr && *current_ == next) return;  // keys stay where they are
     current_ = std::make_shared<const KeyPlaces>(std::move(next));
   }
-  /// Null: nothing was published yet.
+  /// Null if nothing has been published yet.
   std::shared_ptr<const KeyPlaces> Current() const {
     const std::lock_guard lock(mutex_);
     return current_;

@@ -5,7 +5,7 @@
 
 namespace weir {
 
-/// The bytes that many holders have together, against one bound. Not thread-safe.
+/// Bounds the bytes that many holders have together. Not thread-safe.
 class MemoryBudget {
  public:
   /// What a holder may have in any case, unless `fair` is less.
@@ -13,7 +13,7 @@ class MemoryBudget {
 
   explicit MemoryBudget(std::size_t most) noexcept : most_(most) {}
 
-  /// One holder had `before` bytes and now has `after`. False: together they have too many.
+  /// One holder went from `before` to `after` bytes. False: together they have too many.
   bool Change(std::size_t before, std::size_t after) noexcept {
     held_ = held_ - before + after;
     holders_ = holders_ - (before == 0 ? 0 : 1) + (after == 0 ? 0 : 1);
@@ -21,9 +21,9 @@ class MemoryBudget {
   }
   std::size_t held() const noexcept { return held_; }
 
-  /// What one holder may have although together they have too many: `fair` bytes, but no more than
-  /// its part if there are many holders. Thousands of them with `fair` bytes each would be no
-  /// bound.
+  /// What one holder may keep when all together have too many: `fair` bytes, but no more than an
+  /// equal part if there are many holders. Thousands of them with `fair` bytes each would defeat
+  /// the bound.
   std::size_t Share(std::size_t fair) const noexcept {
     const std::size_t part = most_ / std::max<std::size_t>(holders_, 1);
     return std::min(fair, std::max(part, kLeast));

@@ -34,7 +34,7 @@ std::size_t Distance(std::string_view from, std::string_view to) {
 }
 
 // The letters of a word. How many of them another word lacks is a lower bound of the distance, and
-// much cheaper: files from anybody may hold thousands of unknown words. Immutable.
+// much cheaper: untrusted files may hold thousands of unknown words. Immutable.
 class Letters {
  public:
   explicit Letters(std::string_view word) : size_(word.size()) {
@@ -63,7 +63,7 @@ std::optional<std::string_view> Nearest(std::string_view word,
                                         std::span<const std::string_view> candidates) {
   if (word.size() > kMaxWord) return std::nullopt;
   std::optional<std::string_view> nearest;
-  // Of a short word, two letters are most of it.
+  // In a short word, two letters would be most of it.
   const std::size_t most = word.size() < 5 ? 1 : std::max<std::size_t>(2, word.size() / 3);
   std::size_t least = most + 1;
   const Letters letters(word);

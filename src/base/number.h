@@ -9,8 +9,8 @@
 
 namespace weir {
 
-/// The number that `text` is, all of it: no sign but a minus, no spaces, nothing behind it. Nothing
-/// if it is anything else or does not fit.
+/// Parses all of `text` as a number: no sign except a minus, no spaces, nothing after it. Nothing
+/// if it is anything else or out of range.
 template <typename Number>
 std::optional<Number> ParseNumber(std::string_view text, int base = 10) noexcept {
   static_assert(std::is_integral_v<Number>);
@@ -21,14 +21,14 @@ std::optional<Number> ParseNumber(std::string_view text, int base = 10) noexcept
   return number;
 }
 
-/// The same for a number within `least` and `most`.
+/// Likewise for a number between `least` and `most`.
 template <typename Number>
 std::optional<Number> ParseNumber(std::string_view text, Number least, Number most) noexcept {
   const std::optional<Number> number = ParseNumber<Number>(text);
   return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 
-/// The same for a fraction such as 0.25.
+/// Likewise for a fraction such as 0.25.
 inline std::optional<double> ParseFraction(std::string_view text) noexcept {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -37,7 +37,7 @@ inline std::optional<double> ParseFraction(std::string_view text) noexcept {
   return number;
 }
 
-/// Appends its digits, of a fraction the shortest that read back as the same.
+/// Appends the number in decimal, a fraction with the fewest digits that read back as the same.
 template <typename Number>
 void AppendNumber(std::string& out, Number number) {
   char digits[32];  // no number is longer

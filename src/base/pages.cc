@@ -24,7 +24,7 @@ Pages::Pages(std::size_t bytes) {
     data_ = nullptr;
     throw std::bad_alloc();
   }
-  // Advice only: where huge pages are off, everything works, a little slower.
+  // Advice only: without huge pages everything works, just a little slower.
   if (size_ >= kHugePage) (void)madvise(data_, size_, MADV_HUGEPAGE);
 }
 

@@ -6,7 +6,7 @@
 
 namespace weir {
 
-/// The value of a hexadecimal digit; -1 if `c` is none.
+/// The value of a hexadecimal digit; -1 if `c` is not one.
 constexpr int HexDigit(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -14,8 +14,8 @@ constexpr int HexDigit(char c) noexcept {
   return -1;
 }
 
-/// Turns each %41 into its byte, and each `space` into a space unless `space` is 0. Nothing if an
-/// escape is cut short or is no number. The bytes may be any, also zeros.
+/// Decodes each escape such as %41, and each `space` to a space unless `space` is 0. Nothing if an
+/// escape is incomplete or not hexadecimal. The result may contain any bytes, including zeros.
 std::optional<std::string> PercentDecoded(std::string_view text, char space = 0);
 
 }  // namespace weir

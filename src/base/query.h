@@ -7,7 +7,7 @@
 namespace weir {
 
 /// Walks the pairs of a query string: `key=value`, undecoded; a part without '=' has an empty
-/// value, empty parts are passed over. Not thread-safe, like any value.
+/// value, empty parts are skipped. Not thread-safe, like any value.
 class QueryReader {
  public:
   explicit QueryReader(std::string_view query) : rest_(query) {}

@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-/// Stands before each block. As large as malloc's alignment, so that the block is aligned too.
+/// Precedes each block. As large as malloc's alignment, so that the block is aligned too.
 struct alignas(std::max_align_t) Head {
   std::size_t size;  // of the block, without this
 };

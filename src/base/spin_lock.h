@@ -9,10 +9,10 @@
 
 namespace weir {
 
-/// A lock for sections of a few dozen nanoseconds. A waiter steps back for longer and longer, and
-/// for a long time at once if it waited for the same lock the time before: that lets the holder's
-/// core do a run of sections while it has the memory at hand, instead of handing it over each time.
-/// Then it lets others run, so a holder that lost its core gets it back. Four bytes; meets the
+/// A lock for sections of a few dozen nanoseconds. A waiter backs off for longer and longer, and
+/// starts with a long pause if it waited for the same lock last time: that lets the holder's core
+/// run several sections while it has the memory in its cache, instead of handing it over each time.
+/// Then the waiter yields, so that a preempted holder gets a core again. Four bytes; meets the
 /// standard's Lockable. Not fair.
 class SpinLock {
  public:

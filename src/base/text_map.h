@@ -15,7 +15,7 @@ struct TextHash {
   }
 };
 
-/// Found by a view, without making a string of it.
+/// Can be searched by a string_view, without constructing a string.
 template <typename T>
 using TextMap = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 

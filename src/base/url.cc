@@ -24,8 +24,8 @@ struct Parts {
   std::optional<std::string_view> query;
 };
 
-/// Where the user and password end. Access keys that stores are given often hold a slash, and the
-/// path of a store never holds an @, so there the last @ counts. A web address may have one in its
+/// Where the user and password end. Access keys of stores often contain a slash, and the path of a
+/// store never contains an @, so there the last @ counts. A web address may have one in its
 /// path.
 std::size_t EndOfUser(std::string_view scheme, std::string_view place) {
   if (scheme == "http" || scheme == "https") place = place.substr(0, place.find('/'));
@@ -60,7 +60,7 @@ std::string_view Take(std::string_view& rest, char separator) {
   return part;
 }
 
-/// False for a broken escape, and for a zero, which would end a C string.
+/// False for a broken escape, and for a zero byte, which would end a C string.
 bool Decode(std::string_view text, std::string& to) {
   std::optional<std::string> decoded = PercentDecoded(text);
   if (!decoded || decoded->find('\0') != std::string::npos) return false;

@@ -30,7 +30,7 @@ struct Url {
   std::string path;            ///< without its first slash
   std::vector<std::pair<std::string, std::string>> options;
 
-  /// True if it names one host and neither user, path nor options: a server and no more.
+  /// True if it names one host and no user, path or options.
   bool is_origin() const noexcept {
     return hosts.size() == 1 && !has_user && path.empty() && options.empty();
   }
@@ -43,7 +43,7 @@ Result<Url> ParseUrl(std::string_view text);
 /// What precedes the first colon: "redis" of redis://host, "memory" of memory:. Empty without one.
 std::string_view SchemeOf(std::string_view text) noexcept;
 
-/// The text with *** for its user, password and options: what a log may show.
+/// The text with *** for its user, password and options: safe to log.
 std::string WithoutSecrets(std::string_view text);
 
 /// Host and port as one text, with brackets around an IPv6 address.

@@ -24,7 +24,7 @@ std::optional<Address> Address::Parse(std::string_view text) {
   if (host.empty() || host == "*") host = "0.0.0.0";
   if (host == "localhost") host = "127.0.0.1";
   const std::optional<IpAddress> ip = IpAddress::Parse(host);
-  // Without brackets, 2001:db8::1:80 would have two meanings.
+  // Without brackets, 2001:db8::1:80 would be ambiguous.
   if (!ip || (!bracketed && host.find(':') != std::string_view::npos)) return std::nullopt;
   address.host = std::string(host);
   return address;

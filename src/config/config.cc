@@ -158,8 +158,8 @@ class Reader {
     return texts;
   }
 
-  /// {name: ci, roles: [read, operate], key: …} → "ci:read+operate:…", the form that flags and the
-  /// environment have; {name: …, roles: …} → "roles:name". A colon ends each part but the last.
+  /// {name: ci, roles: [read, operate], key: …} → "ci:read+operate:…", the form of flags and the
+  /// environment; {name: …, roles: …} → "roles:name". A colon ends each part except the last.
   std::string OneLine(const std::string& key, const Node& node) {
     Fields fields(node, key, report_);
     std::string roles;
@@ -181,7 +181,7 @@ class Reader {
     return line;
   }
 
-  /// `key`, `hash`, which is a key's digest, or `file`, which holds one.
+  /// The value of `key`, of `hash`, which is a key's digest, or of `file`, which contains a key.
   std::string KeyIn(Fields& fields, const std::string& key) {
     std::vector<std::string> given;
     if (const auto file = fields.Text("file")) given.push_back("@" + *file);
@@ -214,7 +214,7 @@ void ApplyOverride(Config& config, const Override& one, std::vector<Problem>& pr
   if (Status set = setting->apply(config, texts); !set.ok()) fail(set.error().message);
 }
 
-// What only the whole can tell.
+// Checks that involve several settings.
 void CheckTogether(const Config& config, const std::string& file, std::vector<Problem>& problems) {
   const auto fail = [&](std::string message) {
     problems.push_back({file, {}, std::move(message)});

@@ -2,7 +2,7 @@
 
 // The configuration of the service. Every value has a default; a YAML file, the environment
 // (WEIR_LISTEN_HTTP for listen.http) and flags override them, in this order.
-// docs/reference/configuration.md lists all.
+// docs/reference/configuration.md lists all settings.
 
 #include <chrono>
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Address {
   std::string host = {};  ///< an IP address
   std::uint16_t port = 0;
 
-  /// Takes `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `8080` (of 127.0.0.1), `:8080` (every
+  /// Accepts `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `8080` (127.0.0.1), `:8080` (every
   /// IPv4 address) and `off`.
   static std::optional<Address> Parse(std::string_view text);
   std::string ToString() const;
@@ -43,7 +43,7 @@ struct Address {
 enum class Journal : std::uint8_t { kOff, kAsync, kSync };
 enum class LogFormat : std::uint8_t { kConsole, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
-/// Which fields tell GET /v1/auth the path and method that a proxy asks about.
+/// Which header fields give GET /v1/auth the path and method of the proxied request.
 enum class AuthTarget : std::uint8_t { kAuto, kOriginal, kForwarded, kNone };
 
 struct Config {
@@ -57,26 +57,26 @@ struct Config {
   std::string data = "./weir-data";
   std::string store = "memory:";  ///< secret: may hold a password
   bool store_given = false;
-  /// With `stores`: the name of that one. `store` is then its first URL.
+  /// With `stores`: the name of the default one. `store` is then its first URL.
   std::string store_name = {};
   struct NamedStore {
     std::string name = {};
-    std::vector<std::string> urls = {};  ///< secret; several: shards, which share its keys
+    std::vector<std::string> urls = {};  ///< secret; several: shards, which divide its keys
   };
-  std::vector<NamedStore> stores;  ///< empty: there is but `store`
-  /// Keys on their way from one of them to another: docs/guide/several-stores.md.
+  std::vector<NamedStore> stores;  ///< empty: there is only `store`
+  /// Moves keys from one of them to another: docs/guide/several-stores.md.
   struct Move {
-    std::string from = {};  ///< empty: nothing is moved
+    std::string from = {};  ///< empty: no move
     std::string to = {};
-    std::uint32_t share = 0;  ///< of 10,000 keys, those that are charged in both
-    std::uint32_t done = 0;   ///< and those that are charged in `to` alone
+    std::uint32_t share = 0;  ///< of 10,000 keys, how many are charged in both
+    std::uint32_t done = 0;   ///< and how many are charged only in `to`
     std::vector<std::string> policies = {};
   } move;
-  struct DistantStore {  ///< of stores other than memory:
+  struct DistantStore {  ///< for stores other than memory:
     std::chrono::milliseconds timeout{100};
-    std::size_t connections = 0;  ///< 0: as many as suit the store
+    std::size_t connections = 0;  ///< 0: chosen for the store
     bool required = false;
-    bool migrate = true;  ///< SQL stores: make or update the tables at the start
+    bool migrate = true;  ///< SQL stores: create or update the tables at startup
     std::uint32_t breaker_failures = 5;
     std::size_t deny_cache = 65'536;  ///< keys; 0: none
   } distant;
@@ -86,23 +86,23 @@ struct Config {
     bool lends = false;  ///< this service is the store of a region
   } region;
   std::vector<std::string> policies;
-  bool lenient = false;               ///< skip fields of Envoy's files that are not known
-  std::string policy_store = "auto";  ///< of the admin API's; secret: may hold a password
+  bool lenient = false;               ///< skip unknown fields in Envoy's files
+  std::string policy_store = "auto";  ///< of the admin API's policies; secret: may hold a password
   struct Xds {
-    std::string server = {};  ///< grpc:// or grpcs://; empty: no control plane gives policies
+    std::string server = {};  ///< grpc:// or grpcs://; empty: no control plane
     std::string node_id = "weir";
     std::vector<std::string> headers = {};  ///< secret
-    std::string tls_ca = {};                ///< empty: the system's authorities
+    std::string tls_ca = {};                ///< empty: the system's CAs
     std::string tls_cert = {};
     std::string tls_key = {};
   } xds;
   struct Admin {
     std::vector<Digest> keys;  ///< never the keys themselves
     std::vector<IpNetwork> allow;
-    bool allow_given = false;      ///< else loopback
+    bool allow_given = false;      ///< if not: loopback
     bool keyless = true;           ///< without keys, open to this machine
-    bool keyless_allowed = false;  ///< and to `allow`, wherever that is
-    bool short_keys = false;       ///< one has fewer than 16 characters
+    bool keyless_allowed = false;  ///< and to `allow`, wherever those addresses are
+    bool short_keys = false;       ///< a key has fewer than 16 characters
   } admin;
   struct Access {
     struct Key {
@@ -116,15 +116,15 @@ struct Config {
       access::Roles roles = access::kNoRoles;
     };
     std::vector<Subject> subjects = {};
-    /// What may be done without a key although there are keys.
+    /// Operations allowed without a key even if keys are configured.
     std::vector<access::Operation> open = {access::Operation::kCheck};
   } access;
   struct Oidc {
     std::string issuer;
     std::string audience;
     std::string jwks;             ///< a file, or an https:// URL
-    std::string jwks_ca;          ///< authorities that vouch for the URL; empty: the system's
-    std::string claim = "roles";  ///< whose texts are looked up in `roles`
+    std::string jwks_ca;          ///< CAs to trust for the URL; empty: the system's
+    std::string claim = "roles";  ///< its values are looked up in `roles`
     struct Mapping {
       std::string value;
       access::Roles roles = access::kNoRoles;
@@ -134,7 +134,7 @@ struct Config {
   } oidc;
   struct Audit {
     std::size_t keep = 100'000;                                  ///< entries; 0: all
-    std::chrono::milliseconds age{std::chrono::hours(24) * 90};  ///< zero: however old
+    std::chrono::milliseconds age{std::chrono::hours(24) * 90};  ///< zero: any age
   } audit;
   struct Resp {
     std::vector<Digest>
@@ -142,10 +142,10 @@ struct Config {
     std::chrono::milliseconds idle_timeout{3'600'000};
   } resp;
   struct Grpc {
-    std::uint32_t max_streams = 16'384;  ///< at once on one connection
+    std::uint32_t max_streams = 16'384;  ///< concurrent ones per connection
     std::size_t max_message = std::size_t{512} << 10;
     std::chrono::milliseconds idle_timeout{600'000};
-    bool response_headers = false;  ///< the rate limit service names the three below
+    bool response_headers = false;  ///< the rate limit service returns the three below
     std::string limit_header = "RateLimit-Limit";
     std::string remaining_header = "RateLimit-Remaining";
     std::string reset_header = "RateLimit-Reset";
@@ -155,19 +155,19 @@ struct Config {
     std::string user_header = "X-User-Id";
     std::string api_key_header = "X-API-Key";
     AuthTarget target = AuthTarget::kAuto;
-  } auth;  ///< which fields of a request GET /v1/auth reads
+  } auth;  ///< which header fields of a request GET /v1/auth reads
   struct Proxy {
     std::string listen = "127.0.0.1:8000";
     std::string admin = "off";
     std::vector<std::string> upstreams;
-    std::string upstream_tls_ca;  ///< empty: the system's authorities
+    std::string upstream_tls_ca;  ///< empty: the system's CAs
     std::string upstream_tls_cert;
     std::string upstream_tls_key;
     bool upstream_tls_verify = true;
-    std::string per_ip;  ///< "100/60m"; empty: none but the default
-    std::string domain;  ///< of the policies; empty: the only one that they have
+    std::string per_ip;  ///< "100/60m"; empty: only the default
+    std::string domain;  ///< of the policies; empty: the only one they use
     std::string api_key_header = "X-API-Key";
-    std::string user_header;  ///< empty: there is no entry `user`
+    std::string user_header;  ///< empty: no entry `user`
     std::vector<std::string> upgrades = {"websocket"};
     bool websocket_messages = false;  ///< each counts as a request
     std::chrono::milliseconds idle_timeout{75'000};
@@ -179,17 +179,17 @@ struct Config {
   } proxy;
   struct Slots {
     std::string store = "sqlite:";
-    std::chrono::milliseconds keep{0};  ///< events that are over, in the live tables; 0: forever
-    std::chrono::milliseconds keep_ids{0};  ///< their ids, in the archive; 0: forever
+    std::chrono::milliseconds keep{0};      ///< finished events, in the live tables; 0: forever
+    std::chrono::milliseconds keep_ids{0};  ///< their IDs, in the archive; 0: forever
   } slots;
   struct Notify {
     std::string store = "sqlite:";
     std::string cache;
     std::string broker = "embedded:";
     std::vector<std::string> providers;  ///< embedded: [CHANNEL=]URL; secret: may hold passwords
-    std::string token;                   ///< secret; of webhooks
-    int attempts = 5;                    ///< embedded: before a message is a dead letter
-    /// For users without a configuration; 0: they are refused.
+    std::string token;                   ///< secret; for webhooks
+    int attempts = 5;                    ///< embedded: before a message becomes a dead letter
+    /// For users without a configuration; 0: such users are refused.
     std::int64_t default_limit = 0;
     std::int64_t default_window = 0;  ///< minutes
   } notify;
@@ -202,13 +202,13 @@ struct Config {
   } snapshot;
   struct Cleanup {
     std::chrono::milliseconds interval{3'600'000};  ///< zero: never
-  } cleanup;  ///< of keys in the memory store that have nothing left to remember
-  /// Whether the memory store writes down its changes between snapshots.
+  } cleanup;  ///< of keys in the memory store whose state no longer matters
+  /// Whether the memory store logs its changes between snapshots.
   Journal journal = Journal::kAsync;
   struct Log {
     LogFormat format = LogFormat::kConsole;
     LogLevel level = LogLevel::kInfo;
-    std::uint32_t refusals = 10;  ///< lines a second of each reactor; 0: none
+    std::uint32_t refusals = 10;  ///< lines per second and reactor; 0: none
     bool hashed_keys = false;
     std::string key_salt = {};  ///< secret
   } log;
@@ -216,7 +216,7 @@ struct Config {
     bool tokens_remaining = false;
   } metrics;
   struct Traces {
-    std::string endpoint = {};  ///< empty: nothing is traced
+    std::string endpoint = {};  ///< empty: no tracing
     double ratio = 0.01;
     std::vector<std::string> headers = {};  ///< secret
     std::string service_name = "weir";
@@ -229,12 +229,12 @@ struct Config {
   std::vector<IpNetwork> trusted_proxies;
   int ipv6_prefix = 64;
   policy::Definition default_policy;
-  bool default_policy_written = false;  ///< false: the one that is built in
+  bool default_policy_written = false;  ///< false: the built-in one
   std::size_t max_keys = 1'000'000;
   double local_share = 0.1;
-  bool deny_unmatched = false;  ///< refuse what no policy applies to
-  /// Whether the default policy applies to requests that no other one applies to (GET /v1/auth). To
-  /// bare keys it always does.
+  bool deny_unmatched = false;  ///< refuse requests that no policy applies to
+  /// Whether the default policy applies to requests that no other one applies to (GET /v1/auth). It
+  /// always applies to bare keys.
   bool default_for_requests() const noexcept { return default_policy_written || !deny_unmatched; }
   struct Tls {
     std::string cert;
@@ -254,7 +254,7 @@ struct Config {
     std::chrono::milliseconds drain_timeout{10'000};
   } limits;
   std::size_t threads = 0;  ///< 0: one per core
-  struct Embedded {         ///< of programs with weir::Limiter, not of the service
+  struct Embedded {         ///< for programs with weir::Limiter, not for the service
     bool service_mode = false;
     std::string service = "http://127.0.0.1:8080";
     std::string service_key;  ///< secret
@@ -269,7 +269,7 @@ inline constexpr std::string_view kAllOff =
     "listen: http, grpc and resp are all off, so nothing would be served; give one of them an "
     "address, such as http: 127.0.0.1:8080";
 
-/// One value that the environment or a flag gives, by its key: {"listen.http", "off"}.
+/// One value given by the environment or a flag, and its key: {"listen.http", "off"}.
 struct Override {
   std::string key;
   std::string value;
@@ -292,22 +292,22 @@ std::string EnvironmentName(std::string_view key);
 /// The settings in the environment.
 struct Environment {
   std::vector<Override> overrides;
-  /// A sentence for each WEIR_… that is not a setting, for the log: perhaps a slip, perhaps
-  /// (WEIR_PORT in Kubernetes) none of ours.
+  /// A sentence for each WEIR_… that is not a setting, for the log: it may be a typo, or belong to
+  /// something else (WEIR_PORT in Kubernetes).
   std::vector<std::string> unknown;
 };
-/// `variables` are texts like "WEIR_STORE=memory:"; the others are passed over.
+/// `variables` are texts like "WEIR_STORE=memory:"; others are skipped.
 Environment ReadEnvironment(std::span<const char* const> variables);
-/// The same of this process's own variables.
+/// The same for this process's own environment.
 Environment ReadEnvironment();
 
-/// Reads the file (empty path: none), then the overrides in order. What is wrong is added to
-/// `problems` and the config is then not to be used. Relative `policies` of the file are relative
+/// Reads the file (empty path: none), then the overrides in order. Errors are added to
+/// `problems`, and the config must then not be used. Relative `policies` of the file are relative
 /// to its folder.
 Config Load(const std::string& path, std::span<const Override> overrides,
             std::vector<policy::yaml::Problem>& problems);
 
-/// The same from text, for tests and fuzzing; `file` is for messages.
+/// The same from text, for tests and fuzzing; `file` is used in messages.
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
              std::vector<policy::yaml::Problem>& problems);
 

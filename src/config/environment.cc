@@ -1,4 +1,4 @@
-// Settings that come from environment variables.
+// Settings from environment variables.
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 namespace weir::config {
 namespace {
 
-/// Variables of commands that speak to a service, of the sender and of ./dev.
+/// Variables of commands that call a service, of the sender and of ./dev.
 constexpr std::string_view kOfOthers[] = {"WEIR_URL",          "WEIR_ADMIN_KEY", "WEIR_KEY",
                                           "WEIR_KEY_FILE",     "WEIR_CA",        "WEIR_CERT",
                                           "WEIR_CERT_KEY",     "WEIR_TIMEOUT",   "WEIR_SENDER_DATA",
@@ -29,7 +29,7 @@ std::string EnvironmentName(std::string_view key) {
 
 namespace {
 
-// Variables of envoyproxy/ratelimit that mean a setting here. WEIR_… comes later and wins.
+// Variables of envoyproxy/ratelimit that map to a setting here. WEIR_… is applied later and wins.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOfEnvoy = {
     {{"LIMIT_RESPONSE_HEADERS_ENABLED", "grpc.response_headers"},
      {"LIMIT_LIMIT_HEADER", "grpc.limit_header"},

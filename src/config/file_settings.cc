@@ -10,13 +10,13 @@ namespace {
 
 using policy::yaml::Node;
 
-/// The first line of the file that a key is read from.
+/// The first line of a key file.
 std::string KeyOf(const std::string& path) {
   const Result<std::string> line = ReadFirstLine(path);
   return line.ok() ? *line : std::string();
 }
 
-/// Appends a text that no two trees have in common.
+/// Appends a text that is different for any two trees.
 // NOLINTNEXTLINE(misc-no-recursion): the depth of the tree is bounded
 void Append(std::string& text, const Node& node, bool is_path = false) {
   text += static_cast<char>('0' + static_cast<int>(node.kind));

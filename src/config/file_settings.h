@@ -9,16 +9,16 @@
 
 namespace weir::config {
 
-/// What a configuration file says, setting by setting and as digests, to find out later what has
-/// changed in it. Keys in files that it names count as their contents.
+/// The contents of a configuration file as digests of its settings, to find out later what has
+/// changed in it. Keys in files that it names are included by their contents.
 ///
 /// Not thread-safe, like any value.
 class FileSettings {
  public:
-  /// An error if the file cannot be read or is not YAML. An empty path is a file without settings.
+  /// Fails if the file cannot be read or is not YAML. An empty path means a file without settings.
   static Result<FileSettings> Read(const std::string& path);
 
-  /// The names of the settings that differ, as "access.keys".
+  /// The names of the settings that differ, such as "access.keys".
   std::vector<std::string> ChangedIn(const FileSettings& later) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace weir::config {
 namespace {
 
-/// Keys of this length cannot be guessed, however fast; shorter ones had been allowed before.
+/// Keys of this length cannot be guessed, at any speed; earlier versions accepted shorter ones.
 constexpr std::size_t kMinKeyBytes = 16;
 
 std::optional<Digest> ParseDigest(std::string_view hex) {
@@ -28,7 +28,7 @@ std::optional<Digest> ParseDigest(std::string_view hex) {
 
 constexpr std::string_view kDigestPrefix = "sha256:";
 
-/// A key as it is, or as @file, whose first line it is.
+/// A key as it is, or from @file, as its first line.
 Result<std::string> KeyText(std::string_view text) {
   if (!text.starts_with('@')) return std::string(text);
   const std::string path(text.substr(1));
@@ -37,7 +37,7 @@ Result<std::string> KeyText(std::string_view text) {
   return line;
 }
 
-/// The same, or as sha256:<hex>.
+/// The same, or from sha256:<hex>.
 Result<Digest> ReadKey(std::string_view text, std::size_t shortest) {
   if (text.starts_with(kDigestPrefix)) {
     const auto digest = ParseDigest(text.substr(kDigestPrefix.size()));
@@ -51,7 +51,7 @@ Result<Digest> ReadKey(std::string_view text, std::size_t shortest) {
                "a key must have at least " + std::to_string(shortest) + " characters"};
 }
 
-/// role+role:text; the text may hold colons.
+/// Reads role+role:text; the text may contain colons.
 template <typename Item>
 Status ReadRolesOf(std::vector<Item>& items, Texts texts) {
   items.clear();

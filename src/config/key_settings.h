@@ -1,6 +1,6 @@
 #pragma once
 
-// Settings that name keys and who may do what. No message repeats a key.
+// Settings for keys and roles. No message repeats a key.
 
 #include <vector>
 
@@ -10,16 +10,16 @@
 
 namespace weir::config {
 
-/// Whether one of them is shorter than a key should be.
+/// Whether a key is shorter than it should be.
 bool AnyShort(Texts texts);
 
-/// Keys as they are, as sha256:<hex>, or as @file, whose first line is the key.
+/// Each a key, sha256:<hex>, or @file, whose first line is the key.
 Status SetKeys(std::vector<Digest>& keys, Texts texts);
 
 /// Each name:role+role:key, the key as above and of at least 16 characters.
 Status SetAccessKeys(std::vector<Config::Access::Key>& keys, Texts texts);
 
-/// Each role+role:text; the text may hold colons.
+/// Each role+role:text; the text may contain colons.
 Status SetRolesOf(std::vector<Config::Access::Subject>& items, Texts texts);
 Status SetRolesOf(std::vector<Config::Oidc::Mapping>& items, Texts texts);
 

@@ -1,4 +1,4 @@
-// What programs with weir::Limiter are told, when they read the configuration of the service.
+// Settings for programs with weir::Limiter that read the configuration of the service.
 
 #include <array>
 #include <string>

@@ -12,14 +12,14 @@ namespace {
 bool IsHere(std::string_view host) {
   static const IpNetwork v4 = *IpNetwork::Parse("127.0.0.0/8");
   static const IpNetwork v6 = *IpNetwork::Parse("::1/128");
-  // libpq takes a socket's path, or @ and its name, in the place of a host.
+  // libpq accepts a socket's path, or @ and its name, in place of a host.
   if (host.empty() || host == "localhost" || host.front() == '/' || host.front() == '@')
     return true;
   const auto address = IpAddress::Parse(host);
   return address && (v4.Contains(*address) || v6.Contains(*address));
 }
 
-/// libpq's `allow` and `prefer` leave it to the server; any other word is a decision.
+/// libpq's `allow` and `prefer` leave the choice to the server; any other word is a decision.
 bool Decides(std::string_view sslmode) {
   return !sslmode.empty() && sslmode != "allow" && sslmode != "prefer";
 }
@@ -57,7 +57,7 @@ std::string FarHost(const Url& url) {
 
 std::optional<std::string> PlaintextDoubt(std::string_view setting, std::string_view url) {
   const Result<Url> parsed = ParseUrl(url);
-  if (!parsed.ok()) return std::nullopt;  // who opens it says what is wrong
+  if (!parsed.ok()) return std::nullopt;  // reported when it is opened
   const bool postgres = parsed->scheme == "postgres" || parsed->scheme == "postgresql";
   const bool mysql = parsed->scheme == "mysql" || parsed->scheme == "mariadb";
   if ((!postgres && !mysql) || SaysTls(*parsed, postgres)) return std::nullopt;

@@ -1,4 +1,4 @@
-// What the slot scheduler and the notification gateway are told.
+// Settings of the slot scheduler and the notification gateway.
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// 100/60m: so many in so many minutes.
+// 100/60m: 100 in 60 minutes.
 Status SetDefaultCap(Config::Notify& notify, std::string_view text) {
   if (text == "off") {
     notify.default_limit = 0;

@@ -1,5 +1,5 @@
-// What `weir proxy`, and GET /v1/auth for other proxies, are told, and the one table that it is a
-// part of.
+// Settings of `weir proxy`, and of GET /v1/auth for other proxies, and the one table that contains
+// all settings.
 
 #include <algorithm>
 #include <vector>
@@ -34,7 +34,7 @@ Status SetPerIp(Config& config, Texts texts) {
   return {};
 }
 
-/// Protocols are tokens, compared without case.
+/// Protocols are tokens, compared case-insensitively.
 Status SetUpgrades(Config& config, Texts texts) {
   constexpr std::size_t kMost = 16;
   config.proxy.upgrades.clear();

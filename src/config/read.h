@@ -9,7 +9,7 @@
 
 namespace weir::config {
 
-/// As Load, from a tree that has been read already; `root` is null if there is no file.
+/// Like Load, but from a parsed tree; `root` is null if there is no file.
 Config Read(const policy::yaml::Node* root, const std::string& file,
             std::span<const Override> overrides, std::vector<policy::yaml::Problem>& problems);
 

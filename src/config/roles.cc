@@ -38,10 +38,10 @@ Operation OfSlots(std::string_view method, std::string_view rest) noexcept {
 }
 
 Operation OfAdmin(bool reads, std::string_view path) noexcept {
-  // A dead letter is shown with its text.
+  // A dead letter is shown with the text of its message.
   const bool letter = path.starts_with("/admin/notify/dead/");
   const bool policies = path == "/admin/policies" || path.starts_with("/admin/policies/");
-  // Of a policy's change; the handler asks for more if it is another's.
+  // For a policy's change; the handler requires more for other changes.
   const bool undoes = path.starts_with("/admin/audit/") && path.ends_with("/undo");
   if (policies || undoes) return reads ? Operation::kReadPolicies : Operation::kPolicies;
   if (reads) return letter ? Operation::kOperate : Operation::kRead;

@@ -51,7 +51,7 @@ const Setting kSettings[] = {
     {{"store_timeout", "--store-timeout", "How long a check may wait for the store (100ms)"},
      [](Config& c, Texts t) -> Status {
        if (Status set = Set(c.distant.timeout, ReadTime(t[0], false)); !set.ok()) return set;
-       // Whoever waits longer than this has gone; a mistyped unit has not.
+       // No client waits longer than this; a larger value is probably a wrong unit.
        return c.distant.timeout <= std::chrono::minutes(1) ? Status() : Status(Expected("at most 1m", t[0]));
      }},
     {{"store_connections", "", "Connections to the store; 0: chosen for the store"},

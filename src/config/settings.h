@@ -11,10 +11,10 @@
 
 namespace weir::config {
 
-/// Sets one thing from texts. The error is for a person and repeats no secret.
+/// Sets one value from texts. The error is for a person and repeats no secret.
 using Apply = Status (*)(Config& config, Texts texts);
 
-/// A setting and how it is set. The table of them is the one place that knows all settings.
+/// A setting and how it is set. Their table is the only place that lists all settings.
 struct Setting {
   SettingInfo info;
   Apply apply;
@@ -22,9 +22,9 @@ struct Setting {
 std::span<const Setting> AllSettings();
 const Setting* FindSetting(std::string_view key);
 
-/// A part of that table, for the file that puts it together: the service's, that of slots and
-/// notify, the proxy's, telemetry, the control plane's, that of programs with the
-/// library, and several stores.
+/// A part of that table, for the file that assembles it: the settings of the service, of slots and
+/// notify, of the proxy, of telemetry, of the control plane, of programs with the
+/// library, and of several stores.
 std::span<const Setting> ServiceSettings();
 std::span<const Setting> ProductSettings();
 std::span<const Setting> ProxySettings();
@@ -32,7 +32,7 @@ std::span<const Setting> TelemetrySettings();
 std::span<const Setting> XdsSettings();
 std::span<const Setting> LibrarySettings();
 std::span<const Setting> StoreSettings();
-/// Finds the store that `store` names, and checks `stores` and `move`. Returns what is wrong.
+/// Finds the store that `store` names, and checks `stores` and `move`. Returns the errors.
 std::vector<std::string> ResolveStores(Config& config);
 
 }  // namespace weir::config

@@ -1,5 +1,5 @@
-// Several stores: what they are called, how keys are shared among their servers, and which keys are
-// on their way from one to another.
+// Several stores: their names, how keys are divided among their servers, and which keys are
+// being moved from one to another.
 
 #include <algorithm>
 #include <array>
@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kMaxServers = 64;
 constexpr std::uint32_t kPerPercent = 100;
 
-/// A comma stands between stores in the environment and in flags, and between the hosts of a URL:
-/// what does not begin as NAME= belongs to the URL before it.
+/// Commas separate stores in the environment and in flags, but also the hosts of a URL: a part that
+/// does not begin with NAME= belongs to the URL before it.
 std::vector<std::string> Rejoined(Texts texts) {
   std::vector<std::string> joined;
   for (const std::string& text : texts) {

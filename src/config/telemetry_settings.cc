@@ -1,4 +1,4 @@
-// What is told of checks beside their answers: traces, log lines of refusals, an optional gauge.
+// Telemetry of checks: traces, log lines of refusals, an optional gauge.
 
 #include "base/number.h"
 #include "base/url.h"

@@ -90,8 +90,8 @@ Result<std::size_t> ReadChoice(std::string_view text,
 
 namespace {
 
-/// Options are left to whoever opens the URL. PostgreSQL's library reads its own URLs, which may
-/// name hosts in other ways; a number that is no port is none there either.
+/// Options are checked when the URL is opened. PostgreSQL's library parses its own URLs, which may
+/// name hosts in other ways; but an invalid port is invalid there, too.
 Status CheckUrl(const std::string& text) {
   if (text.find("://") == std::string::npos) return {};
   const Result<Url> url = ParseUrl(text);

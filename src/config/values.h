@@ -1,6 +1,6 @@
 #pragma once
 
-// How values of settings are read. An error is for a person and repeats no secret.
+// Reads the values of settings. An error is for a person and repeats no secret.
 
 #include <chrono>
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace weir::config {
 
-/// What a setting is given: one text, or several where it takes a list.
+/// The value of a setting: one text, or several if it is a list.
 using Texts = std::span<const std::string>;
 
 Error Expected(std::string_view expected, std::string_view got);
-/// "mongodb://…": what stands behind the scheme may be a secret.
+/// "mongodb://…": the text after the scheme may be a secret.
 std::string Beginning(std::string_view url);
 
 Result<std::int64_t> ReadWhole(std::string_view text, std::int64_t least, std::int64_t most);
@@ -28,7 +28,7 @@ Result<std::int64_t> ReadBytes(std::string_view text, std::int64_t least, std::i
 /// `zero_allowed`: "off" and 0 are zero.
 Result<std::chrono::milliseconds> ReadTime(std::string_view text, bool zero_allowed);
 Result<bool> ReadSwitch(std::string_view text);
-/// Which of `names` it is, counted from 0: for enums that have their order.
+/// The index of the text in `names`, from 0: for enums in the same order.
 Result<std::size_t> ReadChoice(std::string_view text,
                                std::initializer_list<std::string_view> names);
 
@@ -39,12 +39,12 @@ Status Set(T& target, const Result<V>& value) {
   return {};
 }
 
-/// Only the scheme is ever repeated: the text may hold a password.
+/// Errors repeat only the scheme: the text may contain a password.
 Status SetUrl(std::string& target, Texts texts, std::initializer_list<std::string_view> schemes);
-/// A URL of a store for limits, likewise.
+/// The URL of a store for limits, likewise.
 Status SetStoreUrl(std::string& target, const std::string& text);
 Status SetAddress(Address& target, Texts texts);
-/// Header fields for a server, each "name: value". They are likely secrets, so no error repeats
+/// Header fields for a server, each "name: value". They are likely secrets, so errors do not repeat
 /// them.
 Status SetHeaderFields(std::vector<std::string>& target, Texts texts);
 /// 1 to 64 letters, digits, - and _.

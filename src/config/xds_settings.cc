@@ -1,4 +1,4 @@
-// The control plane that gives policies.
+// Settings of the control plane that provides policies.
 
 #include "config/settings.h"
 #include "config/values.h"

@@ -6,19 +6,19 @@
 
 namespace weir {
 
-/// Short messages between all that use the same channel of a server, on its own connections and
-/// thread. It reconnects automatically; what was published while a listener was disconnected does
-/// not reach it, and `changed` says when.
+/// Short messages among all users of the same channel of a server, on its own connections and
+/// thread. It reconnects automatically; messages published while a listener was disconnected do
+/// not reach it, and `changed` reports when.
 ///
 /// Thread-safe. Callbacks run on the channel's thread, and none after the destructor.
 class Channel {
  public:
   struct Callbacks {
-    /// What others published; of some servers also what this object did.
+    /// A message that another object published; with some servers also one of this object's own.
     std::function<void(std::string_view message)> message;
-    /// True: everything that is published from now on arrives. False: no longer.
+    /// True: every message published from now on arrives. False: no longer.
     std::function<void(bool up)> changed;
-    /// True: it is not logged why it does not open.
+    /// True: does not log why it cannot be opened.
     bool quiet = false;
   };
 
@@ -27,7 +27,7 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// Never blocks. While there is no connection, messages may wait for one or be lost. At most
+  /// Never blocks. While there is no connection, messages may be queued for one or lost. At most
   /// 7,999 bytes, without a zero byte.
   virtual void Publish(std::string message) = 0;
 };

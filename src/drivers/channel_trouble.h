@@ -8,12 +8,12 @@
 
 namespace weir {
 
-/// Says why a channel cannot be opened: each reason once, and not every moment another.
+/// Logs why a channel cannot be opened: each reason once, without alternating between reasons.
 ///
 /// Thread safety: belongs to the channel's thread.
 class ChannelTrouble {
  public:
-  /// `quiet`: says nothing at all.
+  /// `quiet`: logs nothing at all.
   explicit ChannelTrouble(bool quiet) : quiet_(quiet) {}
 
   void Note(const std::string& error) {

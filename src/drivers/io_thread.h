@@ -12,7 +12,7 @@ namespace weir {
 
 /// A thread that runs one io_context, for connections and timers outside the reactors.
 ///
-/// Thread-safe: Post from any thread. Start and what ends it belong to the owner.
+/// Thread-safe: Post from any thread. Start, Finish and Halt are for the owner.
 class IoThread {
  public:
   using Timer =
@@ -33,13 +33,13 @@ class IoThread {
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  /// After it has ended, nothing is run any more.
+  /// After the thread has ended, nothing runs any more.
   template <typename Task>
   void Post(Task task) {
     boost::asio::post(io_, std::move(task));
   }
 
-  /// Runs `last` on the thread, after what was posted before, and ends it. Requires Start.
+  /// Runs `last` on the thread, after everything posted before, and ends it. Requires Start.
   template <typename Last>
   void Finish(Last last) {
     Post([this, last = std::move(last)]() mutable {
@@ -50,7 +50,7 @@ class IoThread {
     thread_.join();
   }
 
-  /// Ends it after the handler that is running. What waits is not run, unless io() is run again.
+  /// Ends it after the running handler. Pending handlers do not run, unless io() is run again.
   void Halt() {
     if (!running()) return;
     io_.stop();

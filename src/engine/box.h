@@ -53,7 +53,7 @@ class Box {
     return {reinterpret_cast<const char*>(this + 1), key_size_};
   }
   algorithm::State state() noexcept { return {bytes() + key_size_, size_, capacity_}; }
-  /// After a step on state(): takes over the size it left.
+  /// After a step on state(): stores the new size.
   void set_size(std::uint32_t size) noexcept { size_ = size; }
   /// Requires capacity() >= from.size.
   void Assign(const algorithm::State& from) noexcept {

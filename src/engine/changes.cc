@@ -1,6 +1,6 @@
 // Table::SaveChanges and LoadChanges. A shard notes the places whose state has changed, each once;
-// saving writes what they hold by then. So a key costs one record however often it was charged, and
-// reading the records in order gives the state of the last one.
+// saving writes what they hold at that time. So a key costs one record however often it was
+// charged, and reading the records in order gives the latest state.
 
 #include <algorithm>
 #include <array>
@@ -59,7 +59,7 @@ std::size_t Table::SaveChanges(std::string& out) {
   return count;
 }
 
-// What was forgotten comes first: a key that has come back since is among the places.
+// Resets come first: a key that has returned since is among the places.
 std::size_t Table::PutChanges(Shard& shard, std::string& out) {
   Shard::Changes& changes = *shard.changes;
   std::size_t count = changes.forgotten.size();
@@ -68,7 +68,7 @@ std::size_t Table::PutChanges(Shard& shard, std::string& out) {
     Put(out, f.high);
     Put(out, f.low);
   }
-  // Others wait for the lock meanwhile, and each place is in the cache of whoever charged it.
+  // Other threads wait for the lock, and each place is in the cache of the core that charged it.
   constexpr std::size_t kTogether = 16;
   const std::span<const Shard::Place> places = changes.places;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -110,12 +110,12 @@ Status Table::LoadIdentity(Reader& in) {
   if (keys != options_.keys) {
     return Error{Code::kFailedPrecondition, "the changes were saved with another KeyStorage"};
   }
-  // Keys that are here already were found by their own secret, which is the same if all is well.
+  // Existing keys use their own secret, which is the same if all is well.
   if (size() == 0) Adopt(KeyHash(secret));
   return {};
 }
 
-// Tells batches of two engines apart.
+// Distinguishes batches of two engines.
 std::uint64_t Table::identity() const noexcept {
   std::string bytes;
   Put(bytes, options_.keys);

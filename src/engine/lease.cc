@@ -1,4 +1,4 @@
-// The calls of Table that take permits in advance and give them back.
+// The calls of Table that take permits in advance and return them.
 
 #include "algorithm/lease.h"
 
@@ -15,7 +15,7 @@ namespace weir::engine {
 
 namespace {
 
-/// Runs a step that takes any state on one that a slot holds.
+/// Runs a step for any state on the state in a slot.
 template <typename Step>
 auto RunInline(algorithm::TokenBucketState& bucket, Step step) {
   std::array<std::uint8_t, algorithm::kTokenBucketBytes> bytes{};
@@ -34,7 +34,7 @@ LeaseGrant Table::Lease(std::string_view key, const Quota& quota, std::int64_t w
   const std::lock_guard hold(at.shard->lock);
   const Call call{read, {}};
   LeaseGrant grant;
-  // As algorithm::Lease does, with the table's own charge as its step.
+  // Like algorithm::Lease, with the table's own charge as its step.
   std::int64_t cost = std::min(want, quota.limit());
   grant.decision = Charge(at, key, quota, std::max<std::int64_t>(cost, 0), call);
   for (; cost > 1 && !grant.decision.allowed();

@@ -1,5 +1,5 @@
-// Table::Overdraw: a charge that always counts. Apart from the other charges, whose nanoseconds
-// count.
+// Table::Overdraw: a charge that always counts. Kept separate from the other charges, where
+// nanoseconds count.
 
 #include <mutex>
 

@@ -1,5 +1,5 @@
-// Engine::Reserve and Settle: a charge, and beside it a permit of its own that only the settlement
-// can release, so that nothing is settled twice.
+// Engine::Reserve and Settle: a charge, and with it a separate permit that only the settlement can
+// release, so that nothing is settled twice.
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 namespace weir {
 namespace {
 
-// Restored tables hold the records of earlier processes, so a counter would not do.
+// Restored tables contain records of earlier processes, so a counter would not be unique.
 std::string RecordName() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   thread_local std::random_device random;
@@ -56,7 +56,7 @@ bool Engine::Settle(const Reservation& reservation, std::int64_t cost) {
   if (reservation.lease == 0) return false;
   const Quota record = RecordQuota(reservation.lasts);
   if (!Release(reservation.record, record, reservation.lease)) return false;
-  Reset(reservation.record);  // nobody charges it again: it would only take the room of others
+  Reset(reservation.record);  // it is never charged again and would only take up room
   const std::int64_t change = std::clamp<std::int64_t>(cost, 0, kMaxLimit) - reservation.estimate;
   Adjust(reservation.key, reservation.quota, reservation.stamp, change);
   return true;

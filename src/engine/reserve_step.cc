@@ -1,5 +1,5 @@
-// A charge that is settled later: a token bucket then remembers more than fits into its slot. Apart
-// from the other charges, whose nanoseconds count.
+// A charge that is settled later: a token bucket then remembers more than fits into its slot. Kept
+// separate from the other charges, where nanoseconds count.
 
 #include "algorithm/settle.h"
 #include "algorithm/state.h"
@@ -28,8 +28,8 @@ Decision Table::Reserve(const Located& at, std::string_view key, const Quota& qu
   return decision;
 }
 
-// Once in a box, a token bucket stays there until it is forgotten: keys that are reserved from are
-// reserved from again.
+// Once in a box, a token bucket stays there until it is dropped: a key with a reservation is likely
+// to get more of them.
 Shard::Place Table::BoxFor(const Located& at, std::string_view key, const Quota& quota,
                            const Call& call) {
   const Shard::Place place = Find(at, quota.algorithm());

@@ -1,4 +1,4 @@
-// How Table keeps within max_keys: which key makes room for a new one.
+// How Table stays within max_keys: which key makes room for a new one.
 
 #include <algorithm>
 #include <mutex>
@@ -16,12 +16,12 @@ bool Table::ReserveKey() noexcept {
   return false;
 }
 
-// Afterwards `shard` has a free slot and size_ counts the key that will take it: a new place, or
-// the one that an evicted key gives up.
+// Afterwards `shard` has a free slot and size_ counts the key that will use it: a new place, or
+// that of an evicted key.
 bool Table::MakeRoom(Shard& shard, const Call& call) {
   if (!shard.full() && ReserveKey()) return true;
   const Shard::Victim victim = shard.FindVictim(call.now, call.pinned);
-  // A fresh key elsewhere is a better loss than one in use here.
+  // Losing a fresh key elsewhere is better than losing one in use here.
   constexpr std::size_t kTries = 8;
   const bool spare_it = !victim.fresh && !shard.full();
   if (spare_it && EvictElsewhere(call.now, /*fresh_only=*/true, kTries)) return true;
@@ -29,8 +29,8 @@ bool Table::MakeRoom(Shard& shard, const Call& call) {
     Evict(shard, victim);
     return true;
   }
-  // Nothing here to evict. The keys are elsewhere, unless this call alone holds as many as there
-  // may be. Other calls may hold all the rest, and wait for this one: so it does not wait for ever.
+  // Nothing here to evict. The keys are elsewhere, unless this call alone holds as many as allowed.
+  // Other calls may hold all the rest, and wait for this one: so it does not wait indefinitely.
   constexpr int kRounds = 64;
   for (int i = 0; i < kRounds && !shard.full() && call.pinned.size() < options_.max_keys; ++i) {
     if (EvictElsewhere(call.now, /*fresh_only=*/false, shard_count_) || ReserveKey()) return true;
@@ -39,7 +39,7 @@ bool Table::MakeRoom(Shard& shard, const Call& call) {
   return false;
 }
 
-// Takes other shards' locks only if they are free: whoever waits for one lock may hold another.
+// Takes other shards' locks only if they are free: a thread waiting for a lock may hold another.
 bool Table::EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries) {
   for (std::size_t i = 0; i < std::min<std::size_t>(tries, shard_count_); ++i) {
     Shard& other = shards_[rotor_.fetch_add(1, std::memory_order_relaxed) % shard_count_];
@@ -53,7 +53,7 @@ bool Table::EvictElsewhere(Nanos now, bool fresh_only, std::size_t tries) {
   return false;
 }
 
-// The place that size_ counts passes to the key that is coming.
+// The place counted in size_ passes to the new key.
 void Table::Evict(Shard& shard, const Shard::Victim& victim) {
   ++shard.counts.evicted;
   if (!victim.fresh) ++shard.counts.evicted_active;

@@ -7,7 +7,7 @@
 namespace weir::engine {
 namespace {
 
-// What a damaged length may make us allocate at the most.
+// The most that a damaged length may make us allocate.
 constexpr std::uint32_t kMaxStateBytes = 1U << 28;
 constexpr std::uint32_t kMaxKeyBytes = 1U << 24;
 
@@ -27,7 +27,7 @@ void PutKey(std::string& out, const Shard& shard, const Shard::Place& place) {
   } else {
     algorithm::WriteTokenBucket(state, {slot.word, slot.extra});
   }
-  // The journal writes every key that changes: one append for what has a fixed size.
+  // The journal writes every key that changes: one append for all fields of fixed size.
   std::array<char, 64> head;
   std::size_t size = 0;
   const auto put = [&](const auto& value) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// One key as snapshots and changes hold it (docs/design/snapshot-format.md), and the bytes around
+// One key as stored in snapshots and changes (docs/design/snapshot-format.md), and the bytes around
 // it.
 
 #include <bit>
@@ -30,7 +30,7 @@ void Put(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// Reads fixed-size values and byte strings, summing what it reads.
+/// Reads fixed-size values and byte strings, and updates a checksum of them.
 class Reader {
  public:
   explicit Reader(std::istream& in) : in_(in) {}
@@ -58,7 +58,7 @@ class Reader {
   Checksum checksum_;
 };
 
-/// A key as a snapshot holds it.
+/// A key as stored in a snapshot.
 struct SavedKey {
   Algorithm algorithm = Algorithm::kTokenBucket;
   Fingerprint fingerprint;
@@ -68,7 +68,7 @@ struct SavedKey {
 
 /// Appends the record of the key at `place`.
 void PutKey(std::string& out, const Shard& shard, const Shard::Place& place);
-/// Reads it again, after its first byte. Everything is checked.
+/// Reads such a record, after its first byte. Everything is checked.
 Status GetKey(Reader& in, SavedKey& key);
 
 }  // namespace weir::engine

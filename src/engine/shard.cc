@@ -8,10 +8,10 @@ namespace weir::engine {
 namespace {
 
 constexpr std::uint8_t kStuck = 255;
-// Shards up to this many buckets are searched whole for a victim; larger ones a stretch at a time.
+// Shards up to this many buckets are searched whole for a victim; larger ones in stretches.
 constexpr std::uint32_t kSmallShard = 64;
 constexpr std::uint32_t kStretch = 16;
-// The epoch moves on this many times while a shard's worth of keys is inserted.
+// The epoch advances this many times while a shard's worth of keys is inserted.
 constexpr std::uint32_t kEpochsPerTurnover = 16;
 
 }  // namespace
@@ -80,7 +80,7 @@ void Shard::MoveInto(const Place& place, Box* box) noexcept {
   place.set_box(box);
 }
 
-// All that the key has on the heap.
+// Frees everything that the key has on the heap.
 void Shard::FreeHeap(const Place& place) noexcept {
   if (place.boxed()) {
     Box::Free(place.box());
@@ -103,7 +103,7 @@ void Shard::Erase(const Place& place) noexcept {
 
 std::uint32_t Shard::Clear() noexcept {
   const std::uint32_t erased = live_;
-  if (erased == 0) return 0;  // leaves memory that was never touched untouched
+  if (erased == 0) return 0;  // does not touch memory that was never used
   ForEach([this](const Place& place) { FreeHeap(place); });
   std::fill(buckets_, buckets_ + bucket_count_, Bucket{});
   live_ = 0;

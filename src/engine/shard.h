@@ -1,9 +1,9 @@
 #pragma once
 
-// A shard is a small hash table under one lock: buckets probed one after the other from the key's
-// home. Slots never move, so a probe path only grows by inserts and shrinks by erasures, which the
-// buckets' overflow counts keep exact. The table is sized so that a shard is never full before the
-// engine is.
+// A shard is a small hash table under one lock: buckets are probed linearly from the key's home.
+// Slots never move, so a probe path grows only by inserts and shrinks only by erasures, which the
+// buckets' overflow counts track exactly. The table is sized so that a shard is never full before
+// the engine is.
 
 #include <atomic>
 #include <cstddef>
@@ -27,7 +27,7 @@ struct FingerprintHash {
   std::size_t operator()(const Fingerprint& f) const noexcept { return f.high; }
 };
 
-/// Thread safety: everything but `lock` itself requires that `lock` is held.
+/// Thread safety: everything except `lock` itself requires that `lock` is held.
 class alignas(128) Shard {
  public:
   /// A slot in a bucket; empty if bucket is null.
@@ -39,7 +39,7 @@ class alignas(128) Shard {
     bool Holds(const Fingerprint& f) const noexcept {
       return slot().high == f.high && slot().low == f.low && bucket->Has(index);
     }
-    /// The same of a key whose state is in its slot.
+    /// As above, for a key whose state is in its slot.
     bool HoldsInline(const Fingerprint& f) const noexcept {
       return slot().high == f.high && slot().low == f.low && bucket->HasInline(index);
     }
@@ -64,14 +64,14 @@ class alignas(128) Shard {
     std::uint64_t evicted_active = 0;
     std::uint64_t contended = 0;
   };
-  /// What has happened since it was last written down.
+  /// What has changed since it was last saved.
   struct Changes {
     std::vector<Place> places;           ///< those whose slots are marked; some may be free again
     std::vector<Fingerprint> forgotten;  ///< by Reset, before what the places now hold
-    std::atomic<std::uint64_t>* shards = nullptr;  ///< has `bit` while there is anything
+    std::atomic<std::uint64_t>* shards = nullptr;  ///< has `bit` set while there is anything
     std::uint64_t bit = 0;
   };
-  /// With its text: fingerprints change with the table's secret.
+  /// With its text, because fingerprints change with the table's secret.
   struct OwnQuota {
     std::string key;
     Quota quota;
@@ -83,15 +83,15 @@ class alignas(128) Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// Takes zeroed buckets, and a place for each slot's text unless none are kept; both must outlive
-  /// the shard.
+  /// Takes zeroed buckets, and an array with a text for each slot, or null if none are kept; both
+  /// must outlive the shard.
   void Adopt(Bucket* buckets, std::uint32_t count, KeyText** texts) noexcept {
     buckets_ = buckets;
     bucket_count_ = count;
     texts_ = texts;
   }
 
-  /// The bucket a key belongs to, of `count`.
+  /// The home of a key, out of `count` buckets.
   static std::uint64_t HomeIndex(const Fingerprint& f, std::uint32_t count) noexcept {
     return (f.Spread() >> 32) * count >> 32;
   }
@@ -101,7 +101,7 @@ class alignas(128) Shard {
 
   /// Finds a key and marks it used.
   Place Find(const Fingerprint& f) noexcept { return FindFrom(HomeOf(f), f); }
-  /// The same for a caller that knows the key's home.
+  /// As above, for a caller that knows the key's home.
   Place FindFrom(Bucket* home, const Fingerprint& f) noexcept {
     Place place{home, home->Likely(f.high)};
     if (!place.Holds(f)) [[unlikely]] {
@@ -111,8 +111,8 @@ class alignas(128) Shard {
     Touch(place);
     return place;
   }
-  /// The same of a key whose state is in its slot, at the likely place only: nothing else is
-  /// faster.
+  /// As above, for a key whose state is in its slot, at the likely place only: the fastest
+  /// lookup.
   Place FindInlineFrom(Bucket* home, const Fingerprint& f) noexcept {
     const Place place{home, home->Likely(f.high)};
     if (!place.HoldsInline(f)) [[unlikely]]
@@ -120,13 +120,13 @@ class alignas(128) Shard {
     Touch(place);
     return place;
   }
-  /// FindFrom, not inlined, for callers that have looked at the likely place.
+  /// FindFrom, not inlined, for callers that have already checked the likely place.
   Place FindElsewhere(Bucket* home, const Fingerprint& f) noexcept;
 
-  /// `now`, or the latest time this shard has been asked at if that is a little later: a thread
-  /// that lost its core between reading the clock and locking must not judge by an old time, nor
-  /// charge a key that was dropped meanwhile because it was fresh. A clock that really goes back,
-  /// by more than that, is followed.
+  /// `now`, or the latest time this shard has seen if that is slightly later: a thread that was
+  /// preempted between reading the clock and locking must not decide with an old time, nor charge a
+  /// key that was dropped in the meantime because it was fresh. A clock that really goes back, by
+  /// more than that, is followed.
   Nanos Later(Nanos now) noexcept {
     constexpr Nanos kLostCore = 1'000'000'000;
     if (now < latest_ && now > latest_ - kLostCore) return latest_;
@@ -134,13 +134,13 @@ class alignas(128) Shard {
     return now;
   }
 
-  /// To be called when a key's state has changed.
+  /// Must be called when a key's state has changed.
   void MarkChanged(const Place& place) {
     if (changes == nullptr) [[likely]]
       return;
     if ((place.bucket->stamp[place.index] & Bucket::kChanged) == 0) AddChange(place);
   }
-  /// To be called before a key is forgotten on purpose.
+  /// Must be called before a key is reset.
   void MarkForgotten(const Fingerprint& f);
 
   bool full() const noexcept { return live_ == bucket_count_ * Bucket::kSlots; }
@@ -155,21 +155,21 @@ class alignas(128) Shard {
   void MoveInto(const Place& place, Box* box) noexcept;
   /// The key's text; empty if it is not kept.
   std::string_view TextOf(const Place& place) const noexcept;
-  /// Starts fetching what reading the keys at `places` takes, so that they wait together.
+  /// Prefetches what reading the keys at `places` needs, so that the cache misses overlap.
   void Prefetch(std::span<const Place> places) const noexcept;
   void Erase(const Place& place) noexcept;
   /// Erases all; returns how many.
   std::uint32_t Clear() noexcept;
 
-  /// A key to give up: the first one found that is fresh, else the least recently used of those
-  /// looked at (all, in a small shard). None of `pinned`. Goes round the shard from call to call.
+  /// A key to evict: the first fresh one found, or else the least recently used of those examined
+  /// (all, in a small shard). None of `pinned`. Continues round the shard from call to call.
   struct Victim {
     Place place;
     bool fresh = false;
   };
   Victim FindVictim(Nanos now, std::span<const Fingerprint> pinned) noexcept;
 
-  /// True if nobody could tell this key from one never seen.
+  /// True if this key is indistinguishable from one never seen.
   static bool IsFresh(const Place& place, Nanos now) noexcept;
 
   /// Calls `visit(place)` for each key; it may erase that key.
@@ -182,7 +182,7 @@ class alignas(128) Shard {
     }
   }
 
-  // In order of use: what a plain charge touches lies in the first cache line.
+  // In order of use: a plain charge touches only the first cache line.
   SpinLock lock;
 
  private:
@@ -196,7 +196,7 @@ class alignas(128) Shard {
       stamp = static_cast<std::uint8_t>((stamp & Bucket::kChanged) | epoch_);
     }
   }
-  /// Looks at all places where a key may live.
+  /// Searches all places where a key may live.
   Place Probe(Bucket* home, const Fingerprint& f) const noexcept;
 
   KeyText*& TextAt(const Place& place) const noexcept {
@@ -208,24 +208,24 @@ class alignas(128) Shard {
   std::uint32_t bucket_count_ = 0;
   Bucket* buckets_ = nullptr;
   Nanos latest_ = 0;
-  std::uint8_t epoch_ = 0;  // moves on with inserts; the age of a stamp is epoch_ - stamp
+  std::uint8_t epoch_ = 0;  // advances with inserts; the age of a stamp is epoch_ - stamp
 
  public:
-  /// Keys' own quotas; null while there is none.
+  /// Keys' own quotas; null if there are none.
   std::unique_ptr<Quotas> quotas;
   std::unique_ptr<Changes> changes;  ///< null: they are not tracked
   Counts counts;
 
  private:
-  KeyText** texts_ = nullptr;  // of each slot; null for the whole if none are kept
+  KeyText** texts_ = nullptr;  // of each slot; null if none are kept
   std::uint32_t live_ = 0;
-  std::uint32_t hand_ = 0;  // the bucket where FindVictim goes on
+  std::uint32_t hand_ = 0;  // the bucket where FindVictim continues
   std::uint32_t inserts_ = 0;
 };
 
 static_assert(sizeof(Shard) == 128);
 
-/// Holds a shard's lock, and counts when somebody else had it.
+/// Holds a shard's lock, and counts the times when it had to wait for it.
 class ShardHold {
  public:
   explicit ShardHold(Shard& shard) : shard_(shard) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// How a key's state lies in its slot: a token bucket inline, unless it ever had reservations, and
-// everything else in a box. Whoever changes one goes through SetInlineState or Settle, so that no
-// change is missing in a journal.
+// How a key's state is stored in its slot: a token bucket inline, unless it ever had reservations,
+// and everything else in a box. All changes go through SetInlineState or Settle, so that none is
+// missing in a journal.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +24,7 @@ inline void SetInlineState(Shard& shard, const Shard::Place& place,
   shard.MarkChanged(place);
 }
 
-// Takes over what a step left of `state` and keeps the box's size in proportion to it.
+// Stores what a step left in `state` and keeps the box's size in proportion to it.
 inline void Settle(Shard& shard, const Shard::Place& place, const algorithm::State& state) {
   Box* box = place.box();
   box->set_size(state.size);
@@ -39,8 +39,8 @@ inline void Settle(Shard& shard, const Shard::Place& place, const algorithm::Sta
 inline void GrowFor(const Shard::Place& place, std::uint32_t capacity) {
   Box* box = place.box();
   if (box->capacity() >= capacity) return;
-  // By an eighth, so that little stands empty: boxes are what keys cost. Moving one costs next to
-  // nothing beside the charges that it took to fill it.
+  // By an eighth, so that little space is unused: boxes dominate the memory of keys. Moving one
+  // costs next to nothing compared to the charges that it took to fill it.
   place.set_box(Box::Resized(box, std::max(capacity, box->capacity() + box->capacity() / 8)));
 }
 

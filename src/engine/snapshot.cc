@@ -55,7 +55,7 @@ Status Table::Load(std::istream& in) {
   Clear();
   Status status = LoadKeys(in);
   if (!status.ok()) Clear();
-  DropChanges();  // what was loaded is saved already
+  DropChanges();  // what was loaded is already saved
   return status;
 }
 
@@ -73,7 +73,7 @@ Status Table::LoadKeys(std::istream& stream) {
   }
   Adopt(KeyHash(secret));
   const Call call{clock_->Now(), {}};
-  SavedKey key;  // one for all, so that its memory is taken once
+  SavedKey key;  // reused, so that its memory is allocated once
   std::uint64_t count = 0;
   for (std::uint8_t kind = kEndRecord;; ++count) {
     if (!in.Get(kind)) return Damaged("it is truncated");

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxShards = 1024;
 constexpr std::size_t kKeysPerShard = 64;  // in small engines; large ones have more
-// Keys of a batch whose memory is fetched together. Fetching many more than the processor can at
-// once would make it wait where it could work.
+// Keys of a batch whose memory is prefetched together. Prefetching many more than the processor can
+// at a time would make it wait when it could work.
 constexpr std::size_t kFetched = 16;
 
 std::uint32_t ShardsFor(std::size_t max_keys) {
@@ -27,8 +27,8 @@ std::uint32_t ShardsFor(std::size_t max_keys) {
 }
 
 // Enough that a shard holds its share of max_keys at a load of 68 %, where few keys live outside
-// their home bucket, and six standard deviations more than its share: hashing spreads keys
-// unevenly, and that must not cost a key its place.
+// their home bucket, plus six standard deviations of its share: hashing spreads keys unevenly, and
+// that must not cost a key its place.
 std::uint32_t BucketsFor(std::size_t max_keys, std::uint32_t shards) {
   const double share = std::ceil(static_cast<double>(max_keys) / shards);
   const double slots = std::max(share / 0.68, share + 6 * std::sqrt(share));
@@ -65,7 +65,7 @@ std::uint64_t Table::ShardIndex(const Fingerprint& f) const noexcept {
   return (f.Spread() & 0xFFFFFFFF) * shard_count_ >> 32;
 }
 
-// Touches no memory of the shard, so that all there is to fetch can be fetched at once.
+// Reads no memory of the shard, so that everything can be prefetched at the same time.
 [[gnu::always_inline]] inline Table::Located Table::LocateHere(
     std::string_view key) const noexcept {
   const Hash128 hash = hash_(key);
@@ -105,7 +105,7 @@ Decision Table::Acquire(std::string_view key, const Quota* quota, std::int64_t c
   return ChargeHere(at, key, QuotaOf(at, quota), cost, {now, {}});
 }
 
-// While a stretch of keys is charged, the memory of the next one is on its way.
+// While a stretch of keys is charged, the memory of the next one is being prefetched.
 void Table::AcquireBatch(std::span<const Ask> asks, std::span<Decision> decisions) {
   const Call call{clock_->Now(), {}};
   std::array<Located, 2 * kFetched> ring;
@@ -136,7 +136,7 @@ void Table::ChargeStretch(std::span<const Ask> asks, const Located* at, Decision
     const ShardHold hold(*shard);
     for (; i < asks.size() && at[i].shard == shard; ++i) {
       const Ask& ask = asks[i];
-      // Built in place: an assignment would build it elsewhere first.
+      // Built in place: an assignment would first build it elsewhere.
       new (&decisions[i])
           Decision(ChargeHere(at[i], ask.key, QuotaOf(at[i], ask.quota), ask.cost, call));
     }
@@ -148,8 +148,8 @@ Decision Table::Charge(const Located& at, std::string_view key, const Quota& quo
   return ChargeHere(at, key, quota, cost, call);
 }
 
-// Each function below returns one thing in one way, so that the decision is built where the caller
-// wants it: copying it would cost as much as the step.
+// Each function below returns one thing in one way, so that the decision is built in its final
+// place: copying it would cost as much as the step.
 [[gnu::always_inline]] inline Decision Table::ChargeHere(const Located& at, std::string_view key,
                                                          const Quota& quota, std::int64_t cost,
                                                          const Call& call) {
@@ -221,9 +221,9 @@ Shard::Place Table::Find(const Located& at, Algorithm algorithm) const noexcept 
   return at.shard->FindFrom(at.home, at.fingerprint.Under(algorithm));
 }
 
-// Makes a new key's slot, and takes over `box` (null: an inline state). Empty if there is no room,
-// which takes calls that together hold more keys than the engine may: such a key is decided but not
-// remembered, and counted as evicted.
+// Creates a new key's slot, and takes `box` (null: an inline state). Empty if there is no room,
+// which happens only if concurrent calls together hold more keys than the engine may: such a key is
+// decided but not remembered, and counted as evicted.
 Shard::Place Table::Create(Shard& shard, const Fingerprint& f, Box* box, const Call& call) {
   if (!MakeRoom(shard, call)) {
     ++shard.counts.evicted;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The engine behind the public class: shards, the bound on keys, and the calls. A call hashes its
-// key, starts fetching the bucket, reads the clock, locks the shard, runs the algorithm's step,
+// key, prefetches the bucket, reads the clock, locks the shard, runs the algorithm's step, and
 // unlocks.
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace weir::engine {
 
 class Reader;
 
-/// Thread-safe as Engine is, whose calls these are.
+/// As thread-safe as Engine, whose calls these are.
 class Table {
  public:
   Table(const Quota& default_quota, EngineOptions options);
@@ -58,19 +58,19 @@ class Table {
   Status LoadChanges(std::string_view bytes);
 
  private:
-  /// A key on its way into the table. Without initial values: a batch has an array of them.
+  /// A key being looked up. Without initial values: a batch has an array of them.
   struct Located {
     Fingerprint fingerprint;
     Shard* shard;
     Bucket* home;
   };
-  /// What all keys of one call share.
+  /// Shared by all keys of one call.
   struct Call {
     Nanos now = 0;
     std::span<const Fingerprint> pinned;  ///< keys of this call: never evicted by it
-    Nanos reserved = 0;                   ///< how long what is charged can be settled; 0: it cannot
+    Nanos reserved = 0;                   ///< how long the charges can be settled; 0: they cannot
   };
-  /// One key with its shard locked, for as long as this lives.
+  /// One key, with its shard locked while this object lives.
   struct Held {
     Held(const Table& table, std::string_view key, const Quota* given);
 
@@ -82,7 +82,7 @@ class Table {
   };
   class Transaction;
 
-  // "Here": inlined, for the calls whose nanoseconds count.
+  // "Here": inlined, for the calls where nanoseconds count.
   Located Locate(std::string_view key) const noexcept;
   Located LocateHere(std::string_view key) const noexcept;
   std::uint64_t ShardIndex(const Fingerprint& f) const noexcept;
@@ -90,7 +90,7 @@ class Table {
   void LocateStretch(std::span<const Ask> asks, Located* at) const noexcept;
   void ChargeStretch(std::span<const Ask> asks, const Located* at, Decision* decisions,
                      const Call& call);
-  /// What is kept of a key's text: keys are identified by their fingerprints.
+  /// The part of a key's text that is kept: keys are identified by their fingerprints.
   std::string_view TextOf(std::string_view key) const noexcept {
     return text_ ? key.substr(0, kKeptText) : std::string_view();
   }
@@ -128,7 +128,7 @@ class Table {
   void Erase(Shard& shard, const Shard::Place& place) noexcept;
   bool ReserveKey() noexcept;
 
-  /// Takes over the secret of fingerprints that were saved. Requires that there are no keys.
+  /// Adopts the secret of fingerprints that were saved. Requires that there are no keys.
   void Adopt(const KeyHash& hash);
   Status LoadKeys(std::istream& in);
   void TrackChanges();
@@ -138,7 +138,7 @@ class Table {
   Status LoadIdentity(Reader& in);
   std::uint64_t identity() const noexcept;
   void Forget(const Fingerprint& fingerprint);
-  /// Makes a key with the state that a snapshot held. False if it is here already.
+  /// Creates a key with the state from a snapshot. False if it already exists.
   bool Restore(Algorithm algorithm, const Fingerprint& fingerprint, std::span<std::uint8_t> bytes,
                std::string_view key, const Call& call);
 

@@ -1,6 +1,6 @@
 // Table::AcquireAll: several keys, all or none. Locks the shards of all keys in order of address
-// (so two calls never wait for each other in a ring), charges one ask after the other, and puts
-// everything back if one of them was refused.
+// (so there is no deadlock), charges one ask after the other, and restores everything if one of
+// them was refused.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace weir::engine {
 
-/// One AcquireAll. Holds the shards' locks from Lock until it goes.
+/// One AcquireAll. Holds the shards' locks from Lock until its destruction.
 class Table::Transaction {
  public:
   explicit Transaction(Table& table) : table_(table) {}
@@ -47,7 +47,7 @@ class Table::Transaction {
     }
   }
 
-  /// The moment to charge at, one for all: it names what was charged (algorithm/settle.h).
+  /// The time to charge at, the same for all: it names what was charged (algorithm/settle.h).
   Nanos Later(Nanos now) {
     for (Shard* shard : shards_) now = std::max(now, shard->Later(now));
     for (Shard* shard : shards_) now = shard->Later(now);
@@ -83,7 +83,7 @@ class Table::Transaction {
     std::size_t bytes_at = 0;  // boxed ones, in bytes_
     std::uint32_t bytes_size = 0;
   };
-  /// Kept from call to call, so that a call allocates nothing.
+  /// Reused between calls, so that a call allocates nothing.
   struct Memory {
     std::vector<Located> keys;
     std::vector<Shard*> shards;
@@ -137,7 +137,7 @@ class Table::Transaction {
     }
   }
 
-  /// A state that was moved into a box meanwhile, where it stays.
+  /// A state that was moved into a box during the call, where it stays.
   void RestoreInline(const Shard::Place& place, const Slot& slot) {
     algorithm::State state = place.box()->state();
     state.size = 0;
@@ -155,7 +155,7 @@ class Table::Transaction {
   }
 
   Table& table_;
-  std::size_t locked_ = 0;  // of shards_, from the first
+  std::size_t locked_ = 0;  // how many of shards_, from the first
   Memory& memory_ = OfThisThread();
   std::vector<Located>& keys_ = memory_.keys;
   std::vector<Shard*>& shards_ = memory_.shards;

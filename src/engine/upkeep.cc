@@ -1,4 +1,4 @@
-// The calls of Table that decide nothing: forgetting, keys' own quotas, statistics, listing.
+// The calls of Table that decide nothing: resets, keys' own quotas, statistics, listing.
 
 #include <memory>
 #include <mutex>
@@ -90,10 +90,10 @@ EngineStats Table::stats() const {
   return sum;
 }
 
-/// Under the lock, keys are only copied: whatever the visitor does, no check waits for it.
+/// Keys are only copied under the lock: whatever the visitor does, no check waits for it.
 void Table::Visit(const std::function<void(const KeyView&)>& visitor) const {
   struct Seen {
-    std::size_t end;  // in the texts, which are one behind the other
+    std::size_t end;  // in the texts, which are concatenated
     Algorithm algorithm;
   };
   std::string texts;

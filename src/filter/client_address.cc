@@ -7,7 +7,7 @@ namespace weir::filter {
 
 namespace {
 
-// Nobody has this many proxies in a row; beyond it a request only wants to cost us time.
+// Longer than any real chain of proxies; a request beyond it only tries to cost us time.
 constexpr std::size_t kMaxHops = 64;
 
 /// Walks one line from the right. Moves `client` along the trusted hops; true when the walk is
@@ -31,8 +31,8 @@ bool WalkLine(std::string_view line, std::span<const IpNetwork> trusted, std::si
 IpAddress ResolveClient(const IpAddress& peer, const NthValue& forwarded_for,
                         std::span<const IpNetwork> trusted) {
   if (!ContainsAddress(trusted, peer)) return peer;
-  // The last lines are those that proxies added; whatever a client sent stands before them, and no
-  // number of lines of its own pushes theirs out. A line is a hop at least, so more are never read.
+  // The last lines are those that proxies added; a client's own lines come before them and cannot
+  // push them out, however many it sends. A line is at least one hop, so no more are read.
   std::array<std::string_view, kMaxHops> last;
   std::size_t lines = 0;
   while (const auto line = forwarded_for(lines)) last[lines++ % kMaxHops] = *line;

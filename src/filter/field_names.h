@@ -7,9 +7,9 @@
 
 namespace weir::filter {
 
-/// Whether some server takes a field called `name` for `field`: in any case, and with `_` or any
-/// other sign for `-`. CGI and what descends from it cannot tell `_` from `-`, and lighttpd makes
-/// `_` of all that is neither a letter nor a digit.
+/// Whether some server reads a field called `name` as `field`: in any case, and with `_` or any
+/// other sign for `-`. CGI and its descendants cannot tell `_` from `-`, and lighttpd turns
+/// everything that is neither a letter nor a digit into `_`.
 inline bool ReadsAsField(std::string_view name, std::string_view field) noexcept {
   const auto folded = [](char c) { return IsLetterOrDigit(c) ? Lower(c) : '-'; };
   return name.size() == field.size() &&

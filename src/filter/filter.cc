@@ -1,5 +1,5 @@
 // How a check works: the request's identities (address, API key, user, route) are found once, each
-// rule that applies turns them into one key, and all keys are charged together or not at all.
+// rule that applies turns them into a key, and all keys are charged together or not at all.
 
 #include "weir/filter.h"
 
@@ -18,7 +18,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kMaxRules = 64;
-/// Longer identities are cut: one request must not make us hold an arbitrary amount.
+/// Longer identities are cut: one request must not make us store an arbitrary amount.
 constexpr std::size_t kMaxValue = 256;
 constexpr std::array<std::string_view, 4> kEntryNames = {"ip", "api_key", "user", "route"};
 
@@ -27,7 +27,7 @@ using Identities = std::array<std::string_view, 4>;
 
 constexpr std::size_t Index(LimitBy by) noexcept { return static_cast<std::size_t>(by); }
 
-/// `|` separates the parts of a key, so it may not appear in one.
+/// `|` separates the parts of a key, so it must not occur in one.
 void AppendValue(std::string& key, std::string_view value) {
   for (const char c : value.substr(0, kMaxValue)) {
     if (c == '|') {
@@ -62,7 +62,7 @@ Status Validate(const FilterOptions& options) {
   return {};
 }
 
-/// The key's route part for this request, empty if the rule is not for it.
+/// The key's route part for this request, empty if the rule does not apply to it.
 std::string_view MatchRoute(const FilterRule& rule, std::string_view route) noexcept {
   const std::string_view pattern = rule.route;
   if (pattern.empty()) return route;
@@ -70,7 +70,7 @@ std::string_view MatchRoute(const FilterRule& rule, std::string_view route) noex
   return route.starts_with(pattern.substr(0, pattern.size() - 1)) ? pattern : std::string_view();
 }
 
-/// Whether the rule looks at the route at all.
+/// Whether the rule uses the route at all.
 bool LooksAtRoute(const FilterRule& rule) noexcept {
   return !rule.route.empty() ||
          std::find(rule.by.begin(), rule.by.end(), LimitBy::kRoute) != rule.by.end();
@@ -94,7 +94,7 @@ bool BuildKey(const FilterRule& rule, Identities identities, std::string& key) {
   return true;
 }
 
-/// The memory of one check, kept from check to check. One per thread.
+/// The memory of one check, reused between checks. One per thread.
 struct Scratch {
   std::vector<std::string> keys;
   std::vector<Ask> asks;
@@ -129,12 +129,12 @@ struct Filter::State {
     return request.header(name, 0).value_or(std::string_view());
   }
 
-  /// Of two lines, the application behind the filter may believe the other one.
+  /// If there are two lines, the application behind the filter may use the other one.
   bool Doubled(const FilterRequest& request, std::string_view name) const {
     return request.header && !name.empty() && request.header(name, 1).has_value();
   }
 
-  /// Why the request cannot be told from another; null if it can. Leaves its routes in `routes`.
+  /// Why the request is ambiguous; null if it is not. Leaves its routes in `routes`.
   const char* Refusal(const FilterRequest& request, filter::Routes& routes) const {
     if (Doubled(request, options.api_key_header) ||
         (!options.user && Doubled(request, options.user_header))) {

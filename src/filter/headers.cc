@@ -58,7 +58,7 @@ void AppendState(std::string& out, const Applied& applied) {
   out.append(";t=").append(Decimal(CeilSeconds(applied.decision.reset_after)).text());
 }
 
-/// A request whose path has several names may meet one policy several times: the client is told of
+/// A request whose path has several names may match one policy several times: the client is shown
 /// the strictest.
 bool IsShown(std::span<const Applied> applied, std::size_t index) noexcept {
   for (std::size_t i = 0; i < applied.size(); ++i) {
@@ -70,7 +70,7 @@ bool IsShown(std::span<const Applied> applied, std::size_t index) noexcept {
   return true;
 }
 
-/// Cuts off and returns what stands before the next `separator`.
+/// Removes and returns the part before the next `separator`.
 std::string_view Next(std::string_view& rest, char separator) noexcept {
   const auto end = rest.find(separator);
   const std::string_view part = rest.substr(0, end);

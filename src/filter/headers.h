@@ -1,7 +1,7 @@
 #pragma once
 
-// What a client learns about its limits: response headers, and the body of a refusal.
-// Every HTTP door (proxy, /v1/auth, /v1/check, weir::Filter) says it with this code.
+// What a client is told about its limits: response headers, and the body of a refusal. All HTTP
+// endpoints (proxy, /v1/auth, /v1/check, weir::Filter) use this code.
 
 #include <chrono>
 #include <cstdint>
@@ -29,11 +29,11 @@ struct HeaderChoice {
   bool ietf = true;  ///< RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-11
 };
 
-/// Takes one header. The value is gone when the call returns.
+/// Receives one header. The value is invalid once the call returns.
 using HeaderSink = std::function<void(std::string_view name, std::string_view value)>;
 
-/// Gives the headers for a request held against `applied`, of which `strictest` decided; none when
-/// `applied` is empty. Times are whole seconds from now, rounded up.
+/// Passes the headers for a request checked against `applied`, of which `strictest` decided, to
+/// `sink`; none when `applied` is empty. Times are whole seconds from now, rounded up.
 void GiveLimitHeaders(std::span<const Applied> applied, const Decision& strictest,
                       HeaderChoice choice, const HeaderSink& sink);
 
@@ -48,12 +48,12 @@ struct Denial {
   std::string body;
 };
 
-/// What a request that no policy applies to is told, where those are refused.
+/// The message for a request that no policy applies to, where those are refused.
 inline constexpr std::string_view kUnmatched =
     "No policy applies to this request, and such requests are refused";
 
-/// `Try again in N seconds`; if `accept` (the Accept header) asks for JSON, the error schema with
-/// `Rate limit exceeded for key: …` where the key is known, and with the same text where it is not.
+/// `Try again in N seconds`; if `accept` (the Accept header) prefers JSON, the error schema with
+/// `Rate limit exceeded for key: …` if the key is known, and with the same text if it is not.
 Denial MakeDenial(const Decision& decision, std::string_view accept, Nanos now,
                   std::string_view key = {});
 
@@ -63,7 +63,7 @@ Denial MakeDenial(std::string_view reason, std::string_view accept, Nanos now);
 /// `{"status":502,"error":"Bad Gateway","message":…,"timestamp":"2026-02-22T06:55:00Z"}`
 std::string ErrorJson(int status, std::string_view message, Nanos now);
 
-/// Whether an Accept header names JSON, and likes it at least as well as plain text.
+/// Whether an Accept header names JSON, and prefers it at least as much as plain text.
 bool WantsJson(std::string_view accept) noexcept;
 
 }  // namespace weir::filter

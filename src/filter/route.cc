@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char* kManyReadings = "servers interpret this path differently; send a plain path";
 
-/// What each byte of a path may be.
+/// Properties of each byte of a path.
 constexpr std::uint8_t kPlain = 1;  // itself in every spelling and to every server, `/` included
-constexpr std::uint8_t kBare = 2;   // written without an escape in the normal spelling
+constexpr std::uint8_t kBare = 2;   // not escaped in the normalized spelling
 
 constexpr std::array<std::uint8_t, 256> MakeClasses() noexcept {
   std::array<std::uint8_t, 256> classes{};
@@ -54,7 +54,7 @@ bool IsEscape(std::string_view text, std::size_t at) noexcept {
          HexDigit(text[at + 2]) >= 0;
 }
 
-/// What a byte is refused for, wherever in a path; null if it is not.
+/// Why a byte is refused anywhere in a path; null if it is not.
 const char* Forbidden(char byte) noexcept {
   const auto value = static_cast<std::uint8_t>(byte);
   if (value < 0x20 || value == 0x7f) return "the path contains a control character";
@@ -62,7 +62,7 @@ const char* Forbidden(char byte) noexcept {
   return nullptr;
 }
 
-/// Writes `path` in the normal spelling: what may stand for itself does, all else is %XX.
+/// Writes `path` in the normalized spelling: bytes that may be literal are, all others are %XX.
 const char* Normalize(std::string_view path, std::string& out) {
   std::string decoded;
   for (std::size_t i = 0; i < path.size(); ++i) {
@@ -75,7 +75,7 @@ const char* Normalize(std::string_view path, std::string& out) {
     }
     if (const char* why = Forbidden(byte)) return why;
     decoded += byte;
-    // Separators that were escaped may be data: they stay apart from those that were not.
+    // Escaped separators may be data: they stay distinct from those that were not escaped.
     const bool separator = byte == '/' || byte == ';';
     if (Is(byte, kBare) && !(escaped && separator)) {
       out += byte;
@@ -92,7 +92,7 @@ const char* Normalize(std::string_view path, std::string& out) {
   return nullptr;
 }
 
-/// The next place at or after `from` where any of `what` stands; the end if there is none.
+/// The next position at or after `from` of any of `what`; the end if there is none.
 std::size_t FindAny(std::string_view path, std::size_t from,
                     std::initializer_list<std::string_view> what) noexcept {
   std::size_t first = path.size();
@@ -100,7 +100,7 @@ std::size_t FindAny(std::string_view path, std::size_t from,
   return first;
 }
 
-/// Whether any server could take a segment for `.` or `..`. Clients resolve those before they send.
+/// Whether any server could read a segment as `.` or `..`. Clients resolve those before they send.
 bool HasDotSegment(std::string_view path) noexcept {
   std::size_t begin = 0;
   while (begin < path.size()) {
@@ -151,8 +151,8 @@ std::string_view WithoutAuthority(std::string_view path) noexcept {
   return rest == path.npos ? std::string_view("/") : path.substr(rest);
 }
 
-/// How servers that do not take the path as it is take it. At most two such ways are listed; null
-/// if it cannot be told.
+/// How servers that do not use the path unchanged read it. At most two ways are listed; null if
+/// they cannot be determined.
 struct Ambiguity {
   std::string first;
   std::string second;
@@ -167,7 +167,7 @@ std::optional<Ambiguity> ResolveAmbiguity(std::string_view path) {
                     (has(";") ? 1 : 0) + (has("%3B") ? 1 : 0) + (has("%3F") ? 1 : 0) +
                     (has("%23") ? 1 : 0);
   if (kinds == 0) return Ambiguity{};
-  // Servers that read one of them in one way may read the other in the other way.
+  // Servers that read one kind in one way may read the other kind in the other way.
   if (kinds > 1) return std::nullopt;
   Ambiguity found;
   if (leading || inner) {
@@ -188,7 +188,7 @@ std::optional<Ambiguity> ResolveAmbiguity(std::string_view path) {
   return found;
 }
 
-/// Small letters for capital ones, except in escapes.
+/// Converts upper case to lower case, except in escapes.
 bool ToLower(std::string& path) noexcept {
   bool changed = false;
   for (std::size_t i = 0; i < path.size(); ++i) {
@@ -255,7 +255,7 @@ const char* Routes::ReadPath(std::string_view path) {
   return nullptr;
 }
 
-/// Adds the name as every server has it: some tell `/pay/` from `/pay`, and `/Pay` from `/pay`.
+/// Adds the name in every server's form: some distinguish `/pay/` or `/Pay` from `/pay`.
 void Routes::AddName(std::string_view name) {
   const bool slash = name.size() > 1 && name.back() == '/';
   for (const std::string_view one : {name, slash ? name.substr(0, name.size() - 1) : name}) {

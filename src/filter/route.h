@@ -1,10 +1,10 @@
 #pragma once
 
-// The names of the path that a request is for. Servers do not agree on what a path is: nginx
-// decodes %2F, others do not; Tomcat drops `;x`; Express ignores case. A limit that followed one of
-// them would be passed by the spelling that another one understands. So a path that servers read
-// differently has several names, a limit on any of them counts, and what has more readings than can
-// be listed is refused. docs/guide/proxy.md has the table.
+// The names of the path that a request is for. Servers disagree on what a path is: nginx decodes
+// %2F, others do not; Tomcat drops `;x`; Express ignores case. A limit that followed one of them
+// could be evaded with a spelling that another one understands. So a path that servers read
+// differently has several names, a limit on any of them counts, and a path with more readings than
+// can be listed is refused. docs/guide/proxy.md has the table.
 
 #include <array>
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace weir::filter {
 
-/// The names of one target at a time. Kept from target to target, so that a plain path costs one
-/// look at each of its bytes and no allocation.
+/// The names of one target at a time. Reused from target to target, so that a plain path costs one
+/// pass over its bytes and no allocation.
 ///
 /// Not thread-safe: one per connection or thread.
 class Routes {
@@ -24,14 +24,14 @@ class Routes {
   Routes(const Routes&) = delete;
   Routes& operator=(const Routes&) = delete;
 
-  /// The most names that a target has.
+  /// The most names that a target can have.
   static constexpr std::size_t kMax = 12;
 
   /// Reads a target in origin form, absolute form or `*`; an empty one has no name. Returns null,
-  /// or why the target is refused, for a person. The names may be views of `target`.
+  /// or a message why the target is refused. The names may be views of `target`.
   const char* Read(std::string_view target);
 
-  /// The first is the path as it was sent, in the one spelling that RFC 3986 calls normal.
+  /// The first is the path as it was sent, in the normalized spelling of RFC 3986.
   std::span<const std::string_view> names() const noexcept { return {names_.data(), count_}; }
 
  private:

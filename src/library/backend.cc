@@ -28,22 +28,22 @@ namespace {
 using store::guard::Guard;
 using store::guard::Herald;
 
-/// The name under which nodes tell each other what to forget.
+/// The name of the channel on which nodes tell each other what to forget.
 constexpr const char* kChannel = "weir_forget";
 
-/// How long what is to be forgotten gathers, after the first of it.
+/// How long keys to forget are collected, after the first one.
 constexpr std::chrono::milliseconds kGathering{10};
 
-/// What a list of keys is given for one statement: it is for people.
+/// The time limit of one statement for a list of keys, which is for people.
 constexpr std::chrono::milliseconds kListPatience{1000};
 
-/// When a backend gives a connection up. Later than the guard gives an answer up: a moment's delay
-/// must not cost a connection.
+/// When a backend drops a connection. Later than the guard abandons a call: a short delay must not
+/// cost a connection.
 std::chrono::milliseconds PatienceOf(const BackendOptions& options) {
   return std::max(2 * options.timeout, std::chrono::milliseconds(500));
 }
 
-/// What a channel does with what it hears.
+/// How messages on a channel are handled.
 Channel::Callbacks Listening(Guard& guard, const BackendOptions& options) {
   Channel::Callbacks callbacks;
   callbacks.quiet = options.quiet;
@@ -54,7 +54,7 @@ Channel::Callbacks Listening(Guard& guard, const BackendOptions& options) {
   return callbacks;
 }
 
-/// Has the guard say on the channel what all nodes should forget.
+/// Makes the guard publish on the channel what all nodes should forget.
 std::unique_ptr<Herald> Speak(Guard& guard, Channel& channel, std::chrono::milliseconds interval) {
   auto herald = std::make_unique<Herald>(
       interval, [&channel](std::string text) { channel.Publish(std::move(text)); });
@@ -63,7 +63,7 @@ std::unique_ptr<Herald> Speak(Guard& guard, Channel& channel, std::chrono::milli
   return herald;
 }
 
-/// How often a store has lost its data, for whoever asks, and in the log.
+/// How often a store has lost its data, for callers and in the log.
 ///
 /// Thread-safe.
 class LossCount {
@@ -86,7 +86,7 @@ class LossCount {
   std::atomic<Nanos> at_{0};
 };
 
-/// Both SQL stores: a pool for all reactors and a channel in the same database.
+/// SQL stores: a pool for all reactors and a channel in the same database.
 class SqlBackend final : public Backend {
  public:
   using ReadPage = std::function<Result<store::KeyPage>(const store::KeyQuery&)>;
@@ -118,10 +118,10 @@ class SqlBackend final : public Backend {
   const std::vector<std::string> hosts_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
-  const std::shared_ptr<const LossCount> losses_;  // null: nobody watches
+  const std::shared_ptr<const LossCount> losses_;  // null: not watched
 };
 
-/// One server or a cluster: each reactor has connections of its own.
+/// One server or a cluster: each reactor has its own connections.
 class RedisBackend final : public Backend {
  public:
   RedisBackend(BackendOptions options, redis::Address address, Guard& guard)
@@ -138,7 +138,7 @@ class RedisBackend final : public Backend {
     if (options_.connections != 0) settings.connections = options_.connections;
     settings.masters = masters_;
     settings.spread = options_.spread;
-    // The URL was read before, and nothing else is wrong at this point.
+    // The URL was parsed before, and nothing else can fail here.
     return std::move(*store::redis::MakeStore(io, settings));
   }
   Result<store::KeyPage> ReadKeys(const store::KeyQuery& query) const override {
@@ -154,7 +154,7 @@ class RedisBackend final : public Backend {
   void Watch() {
     auto watch = store::redis::StateWatch::Open(
         {.url = options_.url}, {[this] { losses_.Note(hosts_); }, LossCount::Fail});
-    if (watch.ok()) watch_ = std::move(*watch);  // the URL was read before
+    if (watch.ok()) watch_ = std::move(*watch);  // the URL was parsed before
   }
   store::redis::Options Settings(std::chrono::milliseconds patience) const {
     store::redis::Options settings;
@@ -171,7 +171,7 @@ class RedisBackend final : public Backend {
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<Herald> herald_;
   LossCount losses_;
-  std::unique_ptr<store::redis::StateWatch> watch_;  // the last: it writes the one before
+  std::unique_ptr<store::redis::StateWatch> watch_;  // last: its thread writes to the member above
 };
 
 }  // namespace
@@ -231,7 +231,7 @@ bool LetsUsIn(const Error& error) {
   return error.code != Code::kUnauthenticated && error.code != Code::kPermissionDenied;
 }
 
-/// True if the name is certainly nobody's; a name service that does not answer leaves it open.
+/// True if the name certainly does not exist; a name service that does not answer proves nothing.
 bool IsNobodys(const std::string& host) {
   addrinfo* found = nullptr;
   const int result = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);

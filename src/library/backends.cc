@@ -24,8 +24,8 @@ namespace {
 
 using store::guard::Guard;
 
-/// How long what is to be forgotten gathers, after the first of it, where messages are cheap and
-/// where they are rows that are read five times a second anyhow.
+/// How long keys to forget are collected, after the first one: where messages are cheap, and where
+/// they are rows that are read five times a second anyway.
 constexpr std::chrono::milliseconds kAtOnce{10};
 constexpr std::chrono::milliseconds kInRows{200};
 
@@ -97,7 +97,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, Guard& guar
       expected.append(expected.empty() ? "" : ", ").append(scheme).append("://");
     }
   }
-  // What stands behind the scheme may be a secret.
+  // The rest of the URL may be secret.
   const std::string_view url = options.url;
   const std::string_view scheme = SchemeOf(url);
   const bool has_scheme = url.substr(scheme.size()).starts_with("://");

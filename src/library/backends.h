@@ -1,7 +1,7 @@
 #pragma once
 
 // The registry of databases that nodes can share. A new one is its folders and a line in
-// backends.cc; who opens a store, its policies or its tables goes by URL through here.
+// backends.cc; stores, policies and tables are all opened by URL through here.
 
 #include <memory>
 #include <span>
@@ -27,14 +27,14 @@ struct BackendKind {
   std::span<const std::string_view> schemes;  ///< of its URLs; the first is the usual one
   Result<std::unique_ptr<Backend>> (*open_store)(BackendOptions options,
                                                  store::guard::Guard& guard);
-  /// Null: it keeps none.
+  /// Null: it stores no policies.
   Result<std::unique_ptr<policy::PolicyStore>> (*open_policies)(const std::string& url,
                                                                 policy::Catalog& catalog,
                                                                 policy::shared::Options options);
-  std::span<const BackendTables> tables;  ///< none: it needs none
+  std::span<const BackendTables> tables;  ///< empty: it needs none
 };
 
-/// By the scheme of a URL; null if it names none of them.
+/// By the scheme of a URL; null if it is none of these.
 const BackendKind* FindBackend(std::string_view url) noexcept;
 
 }  // namespace weir::library

@@ -1,7 +1,7 @@
 #pragma once
 
 // Where a weir::Limiter's checks are decided: on the calling thread for a store in this process, on
-// a thread of its own for a distant one.
+// a separate thread for a distant one.
 
 #include <chrono>
 #include <functional>
@@ -22,14 +22,14 @@ inline constexpr std::chrono::hours kSweepEvery{1};
 class Decider {
  public:
   virtual ~Decider() = default;
-  /// Decides the check and calls `told` while its verdicts are there; both before this returns.
+  /// Decides the check and calls `told` while its verdicts are valid; both before this returns.
   virtual void Decide(limiter::Check& check, const std::function<void(limiter::Check&)>& told) = 0;
   virtual Status health() const = 0;
 };
 
 /// `shared` must outlive it.
 std::unique_ptr<Decider> MemoryDecider(limiter::Shared& shared, std::size_t max_keys);
-/// settings.places says which stores; one of them may be in this process. `settings` and `catalog`
+/// settings.places lists the stores; one of them may be in this process. `settings` and `catalog`
 /// must outlive it, too.
 Result<std::unique_ptr<Decider>> DistantDecider(limiter::Shared& shared, policy::Catalog& catalog,
                                                 const LimiterOptions& options,

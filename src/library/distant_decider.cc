@@ -1,6 +1,6 @@
 // Distant stores. One thread runs what a reactor of the service does: limiter, leases, routes if
-// there are several, and a guard in front of each store. Callers leave their checks with it and
-// wait; what is there when it looks goes out together.
+// there are several, and a guard in front of each store. Callers queue their checks for it and
+// wait; it sends everything in the queue together.
 
 #include <array>
 #include <boost/asio/executor_work_guard.hpp>
@@ -40,7 +40,7 @@ store::guard::GuardOptions GuardOptionsOf(const LimiterOptions& options,
   guard.timeout = options.timeout;
   guard.breaker.failures = settings.breaker_failures;
   guard.cache.max_keys = settings.max_refusals;
-  guard.quiet = true;  // a library has no voice of its own
+  guard.quiet = true;  // a library does not write to its program's log
   return guard;
 }
 
@@ -110,7 +110,7 @@ class Distant final : public Decider {
       first = waiting_.empty();
       waiting_.push_back(&waiting);
     }
-    // Whoever finds it empty calls the thread; the others go along.
+    // The caller that finds the queue empty wakes the thread, which takes later checks along.
     if (first) asio::post(io_, [this] { TakeAll(); });
     decided.wait();
   }
@@ -127,7 +127,7 @@ class Distant final : public Decider {
   }
 
  private:
-  /// A caller that waits on its own stack.
+  /// A caller that waits, on its own stack.
   struct Waiting {
     Check* check;
     const std::function<void(Check&)>* told;
@@ -178,7 +178,7 @@ class Distant final : public Decider {
     });
   }
 
-  /// What was taken in advance is of use to other nodes.
+  /// Returns permits taken in advance, for other nodes to use.
   void GiveLeasesBack() {
     bool leased = false;
     for (const policy::Policy& one : shared_.policies.Current()->policies()) {
@@ -186,7 +186,7 @@ class Distant final : public Decider {
     }
     if (!leased) return;
     asio::post(io_, [this] { leasing_->Drain(); });
-    std::this_thread::sleep_for(timeout_);  // as long as an answer may take
+    std::this_thread::sleep_for(timeout_);  // the longest time that an answer may take
   }
 
   limiter::Shared& shared_;

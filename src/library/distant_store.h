@@ -1,6 +1,6 @@
 #pragma once
 
-// A store on a server, guarded, as the reactors of a service and the thread of a Limiter use it.
+// A store on a server, guarded, as used by the reactors of a service and the thread of a Limiter.
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -24,8 +24,8 @@
 namespace weir::library {
 
 struct DistantStoreOptions {
-  std::string name = {};   ///< for messages and metrics; empty: there is but this one
-  BackendOptions backend;  ///< its `spread` follows from the policies
+  std::string name = {};   ///< for messages and metrics; empty: the only one
+  BackendOptions backend;  ///< its `spread` is derived from the policies
   store::guard::GuardOptions guard = {};
   /// How long Open waits for the first answer; zero: it does not.
   std::chrono::milliseconds patience{0};
@@ -34,20 +34,20 @@ struct DistantStoreOptions {
 /// One server (or cluster) that limits are kept in, guarded, with a store for each reactor.
 ///
 /// Thread safety: guard, lost_state and ReadKeys from any thread; the rest is for the thread that
-/// made it.
+/// created it.
 class DistantStore {
  public:
-  /// Fails if the URL is wrong; a server that does not answer is answered()'s. Where a cluster
-  /// keeps keys follows from `catalog`. `reactors` must outlive it and must not run yet.
+  /// Fails if the URL is wrong; if the server does not answer, answered() has the error. Where a
+  /// cluster keeps keys follows from `catalog`. `reactors` must outlive it and must not run yet.
   static Result<std::unique_ptr<DistantStore>> Open(
       DistantStoreOptions options, std::span<boost::asio::io_context* const> reactors,
       policy::Catalog& catalog);
 
   const std::string& name() const noexcept { return name_; }
   const store::guard::Guard& guard() const noexcept { return guard_; }
-  /// The first answer that Open waited for; begins with what the server does, as AwaitAnswer's.
+  /// The result of the first call, which Open waited for; its text begins as AwaitAnswer's do.
   const Status& answered() const noexcept { return answered_; }
-  /// That of reactor `index`.
+  /// The store of reactor `index`.
   store::Store& store(std::size_t index) { return *guarded_[index]; }
   std::optional<LostState> lost_state() const { return backend_->lost_state(); }
   /// Blocks, for about a second at most.
@@ -55,7 +55,7 @@ class DistantStore {
     return backend_->ReadKeys(query);
   }
 
-  /// Everything that still waits is answered, and the reactors are let go of. When they have ended
+  /// Answers everything that still waits, and releases the reactors. Call it when they have ended
   /// and before they are destroyed.
   void Close();
 
@@ -75,9 +75,9 @@ class DistantStore {
 void CollectLostState(std::span<const std::unique_ptr<DistantStore>> stores,
                       telemetry::TextWriter& out);
 
-/// Wraps a store that someone else owns, where an owned one is expected.
+/// Wraps a store owned by other code, where an owned one is expected.
 ///
-/// Thread safety: as the store that it lends.
+/// Thread safety: as the lender.
 class Borrowed final : public store::Store {
  public:
   explicit Borrowed(store::Store& lender) : lender_(lender) {}

@@ -1,4 +1,4 @@
-// A Limiter in this process: what `weir serve` puts together, without its doors.
+// A Limiter in this process: the parts of `weir serve`, without its protocols.
 
 #include <algorithm>
 #include <optional>

@@ -15,7 +15,7 @@ void Job::Add(std::string_view prefix, std::string_view key, const Quota& quota,
   AppendStoreKey(keys, prefix, key);
   ends.push_back(keys.size());
   quotas.push_back(quota);
-  // A cost that no limit allows is refused as kNever by the quota; it only must not overflow.
+  // The quota refuses a cost above every limit as kNever; it only must not overflow.
   charges.push_back({{}, std::clamp<std::int64_t>(cost, 0, kMaxLimit + 1), nullptr});
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// One call of a SharedLimiter on its way: what it asks, copied from the caller, and the answer.
+// One call of a SharedLimiter in progress: its arguments, copied from the caller, and the answer.
 
 #include <chrono>
 #include <functional>
@@ -18,11 +18,11 @@ namespace weir::library {
 struct Job {
   /// Adds a charge under the key's name in the store. Requires that Seal has not been called.
   void Add(std::string_view prefix, std::string_view key, const Quota& quota, std::int64_t cost);
-  /// Makes it one that reserves `cost` of a key, or that settles a reservation at its real cost.
+  /// Makes it a call that reserves `cost` of a key, or that settles a reservation at its real cost.
   Status Reserve(std::string_view prefix, std::string_view key, const Quota& quota,
                  std::int64_t cost, std::chrono::milliseconds lasts);
   Status Settle(std::string_view text, std::int64_t cost);
-  /// Only now does the text of the keys stand still.
+  /// Fixes the text of the keys, so that views of it are valid.
   void Seal();
 
   std::string keys;
@@ -40,8 +40,8 @@ struct Job {
   void AddRecord();
 };
 
-/// What a caller's key is called in the store: behind the prefix, or "{t}" + prefix + the rest if
-/// it begins with "{t}", which a cluster looks for at the beginning.
+/// The name of a caller's key in the store: prefix + key, or "{t}" + prefix + the rest if the key
+/// begins with "{t}", since a cluster looks for the tag at the beginning.
 void AppendStoreKey(std::string& out, std::string_view prefix, std::string_view key);
 
 }  // namespace weir::library

@@ -16,7 +16,7 @@ using store::Op;
 constexpr std::size_t kMaxKeyBytes = 1024;
 constexpr std::size_t kMaxEntries = 16;
 
-/// The same bounds as the service's doors have.
+/// The same bounds as the service's protocols have.
 Status Validate(const LimitRequest& request) {
   if (request.cost < 0) return Invalid("cost: must not be negative");
   if (request.key.size() > kMaxKeyBytes) return Invalid("key: longer than 1024 bytes");
@@ -59,7 +59,7 @@ LimiterOptions OptionsOf(const config::Config& config) {
   options.service_ca = config.embedded.service_ca;
   options.store = config.store;
   options.policies = config.policies;
-  // Without a distant store the service keeps its policies in a file of its own.
+  // Without a distant store the service keeps its policies in its own file.
   options.policy_store = config.policy_store == "sqlite:" ? "" : config.policy_store;
   options.max_keys = config.max_keys;
   options.migrate = config.distant.migrate;
@@ -68,8 +68,8 @@ LimiterOptions OptionsOf(const config::Config& config) {
   return options;
 }
 
-/// By the rules of the configuration: which stores there are, and which is that of policies that
-/// name none.
+/// By the rules of the configuration: which stores there are, and which one is for policies that do
+/// not name one.
 Result<config::Config> PlacesOf(const LimiterOptions& options) {
   std::vector<config::Override> overrides;
   std::string stores;

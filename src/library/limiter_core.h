@@ -1,6 +1,6 @@
 #pragma once
 
-// What stands behind a weir::Limiter: a decider in this process, or a service that is asked.
+// What is behind a weir::Limiter: a decider in this process, or calls to a service.
 
 #include <chrono>
 #include <memory>
@@ -20,7 +20,7 @@ class Limiter::Core {
  public:
   struct Told {
     LimitAnswer answer = {};
-    bool applied = false;          ///< Released, or settled, just now.
+    bool applied = false;          ///< Released, or settled, by this call.
     std::string reservation = {};  ///< If something was reserved.
   };
   /// A view.
@@ -28,7 +28,7 @@ class Limiter::Core {
     store::Op op;
     LimitRequest request = {};
     std::string_view leases = {};          ///< kRelease
-    std::chrono::milliseconds reserve{0};  ///< kCharge: to be settled within this; 0: not at all
+    std::chrono::milliseconds reserve{0};  ///< kCharge: how long it can be settled; 0: not at all
     std::string_view settles = {};         ///< kSettle
   };
 
@@ -40,15 +40,15 @@ class Limiter::Core {
 
 namespace library {
 
-/// What a limiter in this process needs beside its options: what only a configuration says.
+/// Settings of a limiter in this process that are not in its options, only in a configuration.
 struct EmbeddedSettings {
   policy::CompileOptions compile = {.default_policy = policy::DefaultPolicy(),
                                     .stores = std::vector<std::string>()};
   std::size_t connections = 0;
   std::uint32_t breaker_failures = 5;
   std::size_t max_refusals = 65'536;
-  /// Of this: where the limits are and where they move (store, store_name, stores, move),
-  /// and what becomes of requests that no policy applies to (deny_unmatched).
+  /// Used from this: where the limits are and where they move (store, store_name, stores, move),
+  /// and what happens to requests that no policy applies to (deny_unmatched).
   config::Config places = {};
 };
 

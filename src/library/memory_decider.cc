@@ -1,5 +1,5 @@
-// The engine in this process. A limiter belongs to one thread at a time, so there are some of them,
-// and a caller takes one that is free: the engine behind them is made for many threads.
+// The engine in this process. A limiter belongs to one thread at a time, so there are several, and
+// a caller takes a free one: the engine behind them supports many threads.
 
 #include <algorithm>
 #include <functional>
@@ -37,7 +37,7 @@ class InMemory final : public Decider {
   void Decide(limiter::Check& check, const std::function<void(limiter::Check&)>& told) override {
     Seat& seat = Take();
     const std::lock_guard lock(seat.mutex, std::adopt_lock);
-    // The store is immediate: all of it happens here.
+    // The store is immediate: everything happens here.
     seat.limiter.Decide({&check, 1}, [&] { told(check); });
   }
 
@@ -51,7 +51,7 @@ class InMemory final : public Decider {
     limiter::PolicyLimiter limiter;
   };
 
-  /// One that is locked for the caller: preferably that of this thread.
+  /// A seat locked for the caller, preferably this thread's own.
   Seat& Take() {
     const std::size_t first = std::hash<std::thread::id>{}(std::this_thread::get_id());
     for (std::size_t i = 0; i < seats_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Another Weir in the place of a database.
+// Another Weir in place of a database.
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 class RemoteBackend final : public Backend {
  public:
   RemoteBackend(const BackendOptions& options, std::string host) : host_(std::move(host)) {
-    // Later than the guard gives an answer up: a moment's delay must not cost a connection.
+    // Later than the guard abandons a call: a short delay must not cost a connection.
     const auto patience = std::max(2 * options.timeout, std::chrono::milliseconds(500));
     options_.url = options.url;
     if (options.connections != 0) options_.connections = options.connections;
@@ -22,7 +22,7 @@ class RemoteBackend final : public Backend {
   }
 
   std::unique_ptr<store::Store> NewStore(boost::asio::io_context& io) override {
-    // The URL was read before, and nothing else is wrong at this point.
+    // The URL was parsed before, and nothing else can fail here.
     return std::move(*store::remote::MakeStore(io, options_));
   }
   Result<store::KeyPage> ReadKeys(const store::KeyQuery&) const override {

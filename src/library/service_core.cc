@@ -1,5 +1,5 @@
-// A Limiter that asks a `weir serve` over HTTP. Connections are kept between calls: a caller takes
-// one that is free, or opens another, and leaves it behind for the next.
+// A Limiter that calls a `weir serve` over HTTP. Connections are kept between calls: a caller takes
+// a free one or opens another, and leaves it open for the next.
 
 #include <simdjson.h>
 
@@ -52,7 +52,7 @@ std::string BodyOf(const Question& question) {
       json.Field("key", request.key);
     } else {
       if (!request.domain.empty()) json.Field("domain", request.domain);
-      // As a list: an entry may be there twice.
+      // As a list: an entry may occur twice.
       json.Key("descriptors").BeginArray().BeginArray();
       for (const LimitEntry& entry : request.entries) {
         json.BeginObject().Field("key", entry.key).Field("value", entry.value).EndObject();
@@ -139,8 +139,8 @@ class ServiceCore final : public Limiter::Core {
     if (handle == nullptr) return Error{Code::kUnavailable, "cannot initialize libcurl"};
     std::string answer;
     long status = 0;
-    // What was sent on a connection that had been used before, and that was closed without an
-    // answer, libcurl sends again. It may have been done already; a refund must not be done twice.
+    // libcurl sends again what was sent on a reused connection that was closed without an answer.
+    // It may have been executed already; a refund must not be executed twice.
     const bool once = question.op == store::Op::kRefund;
     curl_easy_setopt(handle.get(), CURLOPT_FRESH_CONNECT, once ? 1L : 0L);
     const Status sent = Send(handle.get(), PathOf(question), BodyOf(question), answer, status);

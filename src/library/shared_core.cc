@@ -21,7 +21,7 @@ store::guard::GuardOptions GuardOptionsOf(const SharedLimiterOptions& options) {
   guard.timeout = options.timeout;
   guard.max_waiting = options.max_waiting;
   guard.cache.max_keys = options.max_refusals;
-  guard.quiet = true;  // a library has no voice of its own: what goes wrong is returned
+  guard.quiet = true;  // a library does not log: errors are returned
   return guard;
 }
 
@@ -36,7 +36,7 @@ SharedLimiter::Core::~Core() {
   closing_ = std::this_thread::get_id();
   prober_.reset();
   store_->Close();
-  // What was posted and not yet seen finds the store closed.
+  // Jobs that were posted but not yet run find the store closed.
   thread_.io().restart();
   thread_.io().poll();
 }
@@ -120,7 +120,7 @@ bool SharedLimiter::Core::on_own_thread() const noexcept {
 
 Status SharedLimiter::Core::health() const {
   const store::guard::Health health = guard_.health();
-  // Of a cluster, each master that is asked must answer.
+  // In a cluster, each master in use must answer.
   if (health.up && health.breaker == store::guard::BreakerState::kClosed) return {};
   return Error{Code::kUnavailable,
                health.last_error.empty() ? "not contacted yet" : health.last_error};

@@ -1,8 +1,8 @@
 #pragma once
 
-// How it works: one thread runs the guarded store (deadline, breaker, remembered refusals), as a
-// reactor of the service does. A call becomes a Job that is posted to that thread; what is posted
-// while the store is busy goes out together. A call that waits is one with a callback that wakes
+// How it works: one thread runs the guarded store (deadline, breaker, cached refusals), as a
+// reactor of the service does. A call becomes a Job that is posted to that thread; jobs posted
+// while the store is busy go out together. A blocking call is one with a callback that wakes
 // it.
 
 #include <atomic>
@@ -25,7 +25,7 @@
 
 namespace weir {
 
-/// What a SharedLimiter does: checks questions and carries them to the store's thread and back.
+/// The work of a SharedLimiter: validates calls and carries them to the store's thread and back.
 ///
 /// Thread safety: as SharedLimiter.
 class SharedLimiter::Core {
@@ -48,12 +48,12 @@ class SharedLimiter::Core {
                std::chrono::milliseconds lasts, JobDone done);
   void Settle(std::string_view text, std::int64_t cost, JobDone done);
 
-  /// Whether waiting here would be waiting for this very thread.
+  /// Whether a blocking call here would wait for its own thread.
   bool on_own_thread() const noexcept;
   Status health() const;
 
  private:
-  /// Sends what `fill` makes of a job, unless it says that something is wrong.
+  /// Sends the job that `fill` builds, unless it returns an error.
   void AskAs(const std::function<Status(Job&)>& fill, JobDone done);
   static void Refuse(Job& job, Error error);
   void Send(std::unique_ptr<Job> job);

@@ -23,7 +23,7 @@ Status Validate(const SharedLimiterOptions& options) {
   return {};
 }
 
-/// Turns what a job was answered into what its caller hears.
+/// Converts a job's answer into what its caller receives.
 template <typename Answer>
 std::function<void(Job&)> Telling(std::function<void(Result<Answer>)> done,
                                   Answer (*answer)(Job&)) {
@@ -37,7 +37,7 @@ Decision FirstOf(Job& job) { return job.decisions.front(); }
 bool AppliedOf(Job& job) { return job.application.applied; }
 SharedReservation ReservedOf(Job& job) {
   SharedReservation told{job.decisions[1], {}};
-  // That of a token bucket names the charge, and no permits.
+  // The lease of a token bucket names the charge, not permits.
   if (job.application.charges[1].quota->algorithm() != Algorithm::kConcurrency) {
     told.decision.lease = 0;
   }
@@ -104,20 +104,20 @@ void SharedLimiter::SettleAsync(std::string_view reservation, std::int64_t cost,
 }
 
 void SharedLimiter::ResetAsync(std::string_view key, OnReset done) {
-  // All states of the key go; the quota only shapes an answer that nobody asked for.
+  // All states of the key are deleted; the quota only shapes an answer that is not used.
   core_->Ask(Op::kReset, key, *Quota::TokenBucket(1, 1), 0, 0,
              [done = std::move(done)](Job& job) { done(job.application.status); });
 }
 
 namespace {
 
-/// Waits for what `start` is told.
+/// Waits for the value passed to the callback that `start` gets.
 template <typename Answer, typename Start>
 Answer Await(bool own_thread, Start start) {
   if (own_thread) {
     return Error{Code::kFailedPrecondition, "a callback must not wait for its own limiter"};
   }
-  // Shared with the callback: it may still be leaving when this thread has its answer.
+  // Shared with the callback, which may still be running when this thread has its answer.
   const auto promise = std::make_shared<std::promise<Answer>>();
   std::future<Answer> answer = promise->get_future();
   start([promise](Answer told) { promise->set_value(std::move(told)); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the registry opens its backends: what SQL databases have in common, Redis, and another Weir.
+// How the registry opens its backends: the common part of SQL databases, Redis, and another Weir.
 
 #include <chrono>
 #include <functional>
@@ -14,10 +14,10 @@
 
 namespace weir::library {
 
-/// What is one SQL database's own.
+/// What is specific to one SQL database.
 struct SqlParts {
   std::vector<std::string> hosts;
-  std::chrono::milliseconds interval;  ///< how long messages to other nodes gather
+  std::chrono::milliseconds interval;  ///< how long messages to other nodes are collected
   std::function<Result<std::shared_ptr<store::sql::Pool>>(store::sql::PoolOptions)> open_pool;
   std::function<Result<store::KeyPage>(const std::string& url, std::chrono::milliseconds patience,
                                        const store::KeyQuery& query)>
@@ -31,11 +31,11 @@ struct SqlParts {
 Result<std::unique_ptr<Backend>> OpenSqlBackend(const BackendOptions& options,
                                                 store::guard::Guard& guard, SqlParts parts);
 
-/// One server or a cluster: each reactor has connections of its own.
+/// One server or a cluster: each reactor has its own connections.
 Result<std::unique_ptr<Backend>> OpenRedisBackend(BackendOptions options,
                                                   store::guard::Guard& guard);
 
-/// Another Weir: each reactor has connections of its own. There is no channel between its nodes.
+/// Another Weir: each reactor has its own connections. There is no channel between its nodes.
 Result<std::unique_ptr<Backend>> OpenRemoteBackend(BackendOptions options,
                                                    store::guard::Guard& guard);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// From the configuration and the policies in force to the routes of keys: store/route/routes.h.
+// Makes the routes of keys (store/route/routes.h) from the configuration and the policies in force.
 
 #include <chrono>
 #include <cstdint>
@@ -14,36 +14,36 @@
 
 namespace weir::library {
 
-/// One server and what it is called: its store's name, and the shard's number if it has several.
+/// One server and its name: that of its store, with the shard's number if there are several.
 struct StoreMember {
-  std::string name;  ///< empty: the only one there is
+  std::string name;  ///< empty: there is only one
   std::string url;
 };
 
-/// Every server of the configuration once, also if several stores have it.
+/// Every server of the configuration once, even if several stores use it.
 std::vector<StoreMember> MembersOf(const config::Config& config);
 
-/// True if all limits are in this process, which then has nothing to lease from anybody.
+/// True if all limits are in this process, so there is nothing to lease.
 bool OnlyMemory(const config::Config& config);
 
-/// True if another Weir may use the limits of a service as its store (WEIR.APPLY): if the RESP port
-/// is open and somebody may have the role for it.
+/// True if another Weir may use a service's limits as its store (WEIR.APPLY): if the RESP port is
+/// open and someone may have the role for it.
 bool MayBeAStore(const config::Config& config);
 
-/// True if others may lease what a service charges: it then has to charge under the terms that they
-/// lease by (docs/design/leases.md, A3).
+/// True if other nodes may lease what a service charges: it must then charge under the terms that
+/// they lease by (docs/design/leases.md, A3).
 inline bool SharesLimits(const config::Config& config) {
   return !OnlyMemory(config) || MayBeAStore(config);
 }
 
-/// The names that policies may give in `store`.
+/// The names that policies may use in `store`.
 std::vector<std::string> StoreNames(const config::Config& config);
 
 /// Where the limits are, for people, without passwords.
 std::string StoresText(const config::Config& config);
 
-/// How long a key that moves is not levelled again: longer than what a check may take that asks
-/// both of its stores, each with this timeout, and then levels it.
+/// How long a key that moves is not levelled again: longer than a check may take that calls both of
+/// its stores, each with this timeout, and then levels it.
 std::chrono::milliseconds LevelPause(std::chrono::milliseconds timeout);
 
 store::route::Routes RoutesOf(const config::Config& config, const policy::PolicySet& policies);

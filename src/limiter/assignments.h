@@ -1,7 +1,7 @@
 #pragma once
 
-// What Envoys may spend by themselves, as the rate limit quota service has assigned it: for
-// /admin/explain, the dashboard and the metrics. How it is worked out: docs/design/rlqs.md.
+// What Envoys may spend by themselves, as assigned by the rate limit quota service: for
+// /admin/explain, the dashboard and the metrics. How it is computed: docs/design/rlqs.md.
 
 #include <atomic>
 #include <cstddef>
@@ -22,28 +22,28 @@ class TextWriter;
 
 namespace weir::limiter {
 
-/// A bucket that no policy limits is assigned this many requests a second.
+/// A bucket that no policy limits is assigned this many requests per second.
 inline constexpr std::int64_t kUnlimitedPerSecond = 1'000'000'000;
 
-/// What one Envoy is assigned of one bucket. One thread writes, any reads.
+/// What one Envoy is assigned of one bucket. One thread writes, any may read.
 struct Assigned {
   std::string domain;
-  std::vector<std::pair<std::string, std::string>> entries;  ///< in the order of their names
+  std::vector<std::pair<std::string, std::string>> entries;  ///< sorted by name
   std::atomic<std::int64_t> per_second{0};                   ///< 0: refuses everything
-  std::atomic<std::int64_t> demand{0};                       ///< a second, as last reported
+  std::atomic<std::int64_t> demand{0};                       ///< per second, as last reported
   std::atomic<Nanos> pushed{0};                              ///< when it was last sent; 0: not yet
   std::vector<std::string> keys;  ///< in the store; guarded by the mutex of Assignments
 };
 
-/// All assignments of a process. Thread-safe; must outlive what is counted here.
+/// All assignments of a process. Thread-safe; must outlive the assignments added to it.
 class Assignments {
  public:
-  /// On the list until the last copy of the pointer is gone.
+  /// Listed until the last copy of the pointer is released.
   std::shared_ptr<Assigned> Add(std::string_view domain,
                                 std::vector<std::pair<std::string, std::string>> entries);
 
-  /// Those of this bucket: one for each Envoy that is connected here, at most `most`. The entries'
-  /// order does not matter.
+  /// Those of this bucket: one for each Envoy that is connected here, at most `most`. The order of
+  /// the entries does not matter.
   std::vector<std::shared_ptr<const Assigned>> Find(std::string_view domain,
                                                     policy::Descriptor descriptor,
                                                     std::size_t most) const;
@@ -56,11 +56,11 @@ class Assignments {
 
   struct Totals {
     std::atomic<std::int64_t> streams{0};  ///< now
-    std::atomic<std::uint64_t> pushed{0};  ///< token buckets, also unchanged ones
+    std::atomic<std::uint64_t> pushed{0};  ///< token buckets, including unchanged ones
     std::atomic<std::uint64_t> denied{0};  ///< DENY_ALL
     std::atomic<std::uint64_t> abandoned{0};
     std::atomic<std::uint64_t> charged{0};  ///< permits taken for assignments
-    std::atomic<std::uint64_t> tails{0};    ///< permits charged for what cut off Envoys may spend
+    std::atomic<std::uint64_t> tails{0};    ///< permits charged for what cut-off Envoys may spend
     std::atomic<std::uint64_t> turned_away{0};  ///< streams and buckets beyond the bounds
   };
   Totals& totals() noexcept { return totals_; }

@@ -9,7 +9,7 @@
 namespace weir::limiter {
 namespace {
 
-// Places in the text of the keys are 32 bits wide.
+// Offsets into the text of the keys are 32 bits wide.
 constexpr std::size_t kMaxBatchKeyBytes = std::size_t{1} << 30;
 
 std::int64_t AskedCost(const policy::Request& request, std::size_t descriptor) noexcept {
@@ -20,7 +20,7 @@ bool IsReported(const policy::Request& request, std::size_t descriptor) noexcept
   return descriptor < request.reported.size() && request.reported[descriptor] != 0;
 }
 
-/// A bucket that always counts is only looked at when nothing is asked of it, and tells its debt.
+/// A bucket that always counts is peeked at with an overdraw of 0, which reports its debt.
 store::Op OpFor(const Check& check, const Batch::Item& item) noexcept {
   const bool look = check.op == store::Op::kPeek && item.cost == 0;
   if (item.always_counts && (look || check.op == store::Op::kCharge)) return store::Op::kOverdraw;
@@ -33,7 +33,7 @@ bool HoldsPermits(const Batch::Item& item) noexcept {
 
 }  // namespace
 
-// A cost that no limit allows is refused as kNever by the quota itself; it only must not overflow.
+// The quota itself refuses a cost above every limit as kNever; it only must not overflow.
 std::int64_t Batch::CostOf(std::int64_t asked, std::int64_t factor) noexcept {
   std::int64_t cost = 0;
   if (__builtin_mul_overflow(asked, factor, &cost)) return kMaxLimit + 1;
@@ -44,7 +44,7 @@ void Batch::SetMode(Item& item, bool reported) const noexcept {
   const policy::Definition& definition = item.policy->definition;
   item.always_counts = reported ? definition.report_counts() : definition.always_counts();
   item.alone = item.always_counts || !policy::ChargesTogether(definition.charge);
-  // More than the limit never fits, and nothing stays nothing. Nobody gets back more than he paid.
+  // More than the limit never fits, and zero stays zero. No one gets back more than was charged.
   if (definition.blocked && item.quota != nullptr && item.cost > 0 && !gives_back_) {
     item.cost = std::min(item.cost + item.quota->limit(), kMaxLimit + 1);
   }
@@ -81,7 +81,7 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
     }
     parts_.push_back(part);
   }
-  // Only now does the text of the keys stand still.
+  // From here on the text of the keys does not move.
   for (std::size_t i = 0; i < checks.size(); ++i) AddApplications(parts_[i], checks[i]);
   decisions_.resize(std::max(decisions_.size(), charges_.size()));
   for (std::size_t i = 0; i < applications_.size(); ++i) {
@@ -119,7 +119,7 @@ void Batch::TakeAnswers() {
 
 Status Batch::Collect(const policy::PolicySet& set, const policy::Request& request) {
   if (!request.key.empty()) return CollectKey(set, request);
-  // A request that says nothing about who asks still falls under the policies for everybody.
+  // A request without descriptors still falls under the policies that apply to every request.
   const std::size_t count = std::max<std::size_t>(request.descriptors.size(), 1);
   for (std::size_t i = 0; i < count; ++i) {
     if (Status found = CollectDescriptor(set, request, i); !found.ok()) return found;
@@ -131,21 +131,21 @@ Status Batch::Collect(const policy::PolicySet& set, const policy::Request& reque
   return {};
 }
 
-/// Takes out the policies that others of the same check say they replace, whichever descriptor they
-/// apply to.
+/// Removes the policies that others of the same check replace, whichever descriptor they apply
+/// to.
 void Batch::DropReplaced() {
   const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(check_begin_);
   const auto replaced = [this, begin](const Item& item) {
     if (item.policy == nullptr) return false;
     return std::any_of(begin, items_.end(), [&item](const Item& other) {
-      // A policy on trial takes no enforced one's place.
+      // A policy on trial does not replace an enforced one.
       if (other.policy == nullptr || (other.shadow() && !item.shadow())) return false;
       if (other.policy->definition.domain != item.policy->definition.domain) return false;
       const std::vector<std::string>& names = other.policy->definition.replaces;
       return std::find(names.begin(), names.end(), item.policy->definition.name) != names.end();
     });
   };
-  // Marked first and taken out afterwards, so that policies that replace each other both go.
+  // Marked first and removed afterwards, so that policies that replace each other are both removed.
   std::vector<bool> marks(items_.size() - check_begin_);
   for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = replaced(items_[check_begin_ + i]);
   std::size_t kept = check_begin_;
@@ -215,7 +215,7 @@ void Batch::ShareBuckets(Part part, bool each_time) {
     if (item.quota == nullptr || each_time) continue;
     for (std::uint32_t j = part.begin; j < i; ++j) {
       Item& earlier = items_[j];
-      // Of the same policy, so it has a quota as well.
+      // Has the same policy, so it has a quota as well.
       if (earlier.policy != item.policy || earlier.charged_as != j ||
           KeyOf(earlier) != KeyOf(item)) {
         continue;
@@ -260,7 +260,7 @@ Batch::Item* Batch::FirstConcurrency(Part part, bool shadow) noexcept {
   return nullptr;
 }
 
-/// Each permit goes back to its own bucket only: leases of two buckets may bear the same number.
+/// Each permit is released to its own bucket only: leases of two buckets may have the same number.
 void Batch::AddReleases(Part part, const Check& check) {
   if (check.permits.empty()) {
     Item* item = FirstConcurrency(part, false);
@@ -295,7 +295,7 @@ void Batch::Lay(const Check& check, store::Op op) {
 void Batch::AddCharge(Item& item) {
   item.application = static_cast<std::uint32_t>(applications_.size() - 1);
   item.position = layouts_.back().charges++;
-  // Leased or not at the moment, every charge of a leased policy is under the narrowed quota.
+  // Currently leased or not, every charge of a leased policy uses the narrowed quota.
   const Quota* quota = item.lease == nullptr ? item.quota : &item.lease->quota;
   charges_.push_back({KeyOf(item), item.cost, quota});
   terms_.push_back(item.lease);

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxVerdicts = 256;
 
 /// The memory of one Decide call, from the checks to the store's answer: which policies apply,
 /// under which keys, and the applications made of them. Enforced charges of a check are one
-/// application, so that all or none are charged; each shadow charge is one of its own, and so is
-/// each that its domain decides for itself.
+/// application, so that all or none are charged; each shadow charge is a separate one, and so is
+/// each charge that its domain decides on its own.
 ///
 /// Not thread-safe. Reused, so that nothing is allocated once it has grown.
 class Batch {
@@ -30,12 +30,12 @@ class Batch {
     const policy::Policy* policy = nullptr;          ///< null: the quota came with the request
     const Quota* quota = nullptr;                    ///< null: unlimited
     const algorithm::LeaseTerms* lease = nullptr;    ///< null: charged exactly
-    const store::reserve::Share* settles = nullptr;  ///< null: not of a reservation that is settled
+    const store::reserve::Share* settles = nullptr;  ///< null: does not settle a reservation
     std::uint32_t descriptor = 0;
     std::uint32_t key_at = 0;
     std::uint32_t key_size = 0;
     std::int64_t cost = 0;
-    bool alone = false;          ///< decided apart from the others of its check
+    bool alone = false;          ///< decided separately from the others of its check
     bool always_counts = false;  ///< charged whether it fits or not; then also alone
     /// The item of the same check with the same bucket, which is charged for both; else itself.
     std::uint32_t charged_as = 0;
@@ -57,17 +57,17 @@ class Batch {
 
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// Finds what applies to each check and makes the applications. A check that cannot be decided
+  /// Finds what applies to each check and builds the applications. A check that cannot be decided
   /// gets its status, and no items.
   void Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> policies,
              std::span<Check> checks);
 
-  /// Lets go of the policies, which may be old before the next Build.
+  /// Releases the policies, which may be outdated before the next Build.
   void Forget() noexcept { policies_.reset(); }
 
   std::span<store::Application> applications() noexcept { return applications_; }
-  /// Fails the applications that charge a policy which this process cannot charge, and returns
-  /// those that are left for the store. Requires that TakeAnswers is called once they are answered.
+  /// Fails the applications that charge a policy which this process cannot charge, and returns the
+  /// others, for the store. Requires that TakeAnswers is called once they are answered.
   std::span<store::Application> WithoutUnable();
   /// Takes the store's answers to what WithoutUnable returned.
   void TakeAnswers();
@@ -79,17 +79,17 @@ class Batch {
     return std::string_view(keys_).substr(item.key_at, item.key_size);
   }
 
-  /// What is settled later, if a check reserves and is granted. Requires that the store has
-  /// answered.
+  /// Writes the text that settles the charges later, if a check reserves and is granted. Requires
+  /// that the store has answered.
   void WriteReservation(std::size_t check, std::string& text);
-  /// Whether a check that settles has done so: some record was there, or there is none. Requires
-  /// that the store has decided all of it.
+  /// Whether a check that settles has done so: some record was still there, or nothing had to be
+  /// sent. Requires that the store has decided all of it.
   bool Settled(std::size_t check) noexcept;
 
   std::span<Check> checks;
   store::Done done;
-  Nanos asked_at = 0;        ///< when Decide was called; kept only where decisions are traced
-  Nanos store_asked_at = 0;  ///< the same of the store; 0: it was not asked
+  Nanos asked_at = 0;        ///< when Decide was called; set only if decisions are traced
+  Nanos store_asked_at = 0;  ///< when the store was called; 0: it was not
 
  private:
   struct Layout {
@@ -103,7 +103,7 @@ class Batch {
     store::reserve::Reservation reservation;
     Quota record;
     std::vector<std::string> keys = {};            // of the records
-    std::vector<std::uint32_t> applications = {};  // of the groups; kNone: nothing is asked
+    std::vector<std::uint32_t> applications = {};  // of the groups; kNone: nothing is sent
   };
 
   Status Collect(const policy::PolicySet& set, const policy::Request& request);
@@ -137,18 +137,18 @@ class Batch {
   std::string keys_;
   std::vector<Item> items_;
   std::size_t check_begin_ = 0;  // of the check that is being collected, in items_
-  bool gives_back_ = false;      // that check
+  bool gives_back_ = false;      // for that check
   std::vector<Part> parts_;
   std::vector<store::Charge> charges_;
   std::vector<const algorithm::LeaseTerms*> terms_;  // of each charge
   bool any_leased_ = false;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;
-  std::vector<store::Application> asked_;     // what is left of them, if any fails beforehand
+  std::vector<store::Application> asked_;     // the remaining ones, if any fails beforehand
   std::vector<std::uint32_t> asked_indices_;  // of these, in applications_
   std::vector<Nanos> stamps_;                 // of each charge, if anything is settled
   std::vector<Layout> layouts_;
-  std::deque<Reserved> reserved_;  // of the checks that reserve or settle, in their order
+  std::deque<Reserved> reserved_;  // of the checks that reserve or settle, in order
 };
 
 }  // namespace weir::limiter

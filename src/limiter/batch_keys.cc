@@ -1,5 +1,5 @@
-// The policies for bare keys: of a check that has nothing else, and of those that a request stands
-// for beside its descriptors.
+// The policies for bare keys: of a check that has only a key, and of the keys that a request stands
+// for in addition to its descriptors.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,8 +10,8 @@
 namespace weir::limiter {
 namespace {
 
-/// An address is shown by the connection. A client that calls its key or its user so must not get
-/// what the policy for that address grants.
+/// An address is known from the connection. A client that uses one as its key or user name must not
+/// get what the policy for that address grants.
 bool Impersonates(const policy::Entry& subject) {
   if (subject.key != "api_key" && subject.key != "user") return false;
   return IpAddress::Parse(subject.value).has_value() || IpNetwork::Parse(subject.value).ok();
@@ -19,7 +19,7 @@ bool Impersonates(const policy::Entry& subject) {
 
 }  // namespace
 
-/// A policy on trial takes no enforced one's place: the default stays in force beside it.
+/// A policy on trial does not replace an enforced one: the default stays in force beside it.
 Status Batch::CollectKey(const policy::PolicySet& set, const policy::Request& request) {
   const policy::Policy& policy = set.ForKey(request.key);
   if (Status added = AddBareKey(policy, request.key, request.cost); !added.ok()) return added;
@@ -53,7 +53,7 @@ Status Batch::AddBareKey(const policy::Policy& policy, std::string_view key, std
   return FinishKey(item, key_at);
 }
 
-/// Takes out the policies for any value of this entry alone: one for exactly its value is more
+/// Removes the policies for any value of this entry alone: one for exactly its value is more
 /// specific.
 void Batch::DropGeneral(std::string_view entry) {
   const auto general = [entry](const Item& item) {

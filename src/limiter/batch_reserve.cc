@@ -1,4 +1,4 @@
-// The checks that reserve, and those that settle what was reserved: store/reserve/reservation.h.
+// The checks that reserve, and those that settle a reservation: store/reserve/reservation.h.
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace weir::limiter {
 namespace {
 
-// What answers call the policy of a quota that came with the request.
+// The policy name in answers for a quota that came with the request.
 constexpr std::string_view kOverride = "override";
 
 store::reserve::Share ShareOf(const Batch::Item& item, std::string_view key, std::int64_t asked) {
@@ -30,8 +30,8 @@ Batch::Reserved* Batch::ReservedOf(std::size_t check) noexcept {
   return found != reserved_.end() && found->check == check ? &*found : nullptr;
 }
 
-/// All that is enforced goes together, whatever `charge` and `overdraw` say: a reservation is a
-/// promise that there is room, and what only some of the policies granted could not be settled.
+/// All enforced charges go together, whatever `charge` and `overdraw` say: a reservation promises
+/// that there is room, and if only some of the policies granted it, it could not be settled.
 Status Batch::MakeRecords(Part part, std::size_t check) {
   const std::int64_t asked = checks[check].request.cost;
   if (asked < 1) return Error{Code::kInvalidArgument, "cost: a reservation needs at least 1"};
@@ -86,7 +86,7 @@ Status Batch::CollectSettled(const Check& check) {
   return {};
 }
 
-/// The record goes first, as kSettle wants it.
+/// The record comes first, as kSettle requires.
 void Batch::AddRecord(Reserved& reserved, std::size_t group) {
   reserved.applications.push_back(static_cast<std::uint32_t>(applications_.size() - 1));
   layouts_.back().exact = true;
@@ -101,7 +101,7 @@ void Batch::AddSettling(Part part, const Check& check, Reserved& reserved) {
   for (std::size_t g = 0; g < reserved.reservation.groups.size(); ++g) {
     const store::reserve::Group& group = reserved.reservation.groups[g];
     const std::uint32_t end = at + static_cast<std::uint32_t>(group.shares.size());
-    if (group.lease == 0) {  // what was not granted has nothing to be settled
+    if (group.lease == 0) {  // not granted: there is nothing to settle
       reserved.applications.push_back(kNone);
       at = end;
       continue;

@@ -76,7 +76,7 @@ std::vector<PolicyCounts> Counters::Policies(std::size_t most) const {
     AddUp(id, sums.back());
   }
   if (names.size() == count) return sums;
-  // Nobody asks for their names, and there may be many.
+  // Their names are not needed, and there may be many.
   PolicyCounts& other = sums.emplace_back(PolicyCounts{"", "other"});
   for (auto id = static_cast<std::uint32_t>(names.size()); id < count; ++id) AddUp(id, other);
   other.remaining.reset();

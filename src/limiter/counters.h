@@ -1,7 +1,7 @@
 #pragma once
 
-// Counters that a reactor can raise for a nanosecond each: every limiter has its own table, written
-// by its thread only and summed when somebody looks.
+// Counters that a reactor can increment in a nanosecond: every limiter has its own table, written
+// by its thread only and summed when read.
 
 #include <array>
 #include <atomic>
@@ -34,13 +34,13 @@ struct PolicyCounts {
   std::uint64_t limited = 0;
   std::uint64_t shadow_limited = 0;
   std::uint64_t errors = 0;  ///< the store could not answer
-  /// What its last decision left; nothing if that is not kept or there was none.
+  /// Remaining permits after its last decision; nothing if that is not tracked or there was none.
   std::optional<std::uint64_t> remaining = {};
 };
 
 /// One limiter's counters.
 ///
-/// Thread safety: one thread raises them, any thread may read.
+/// Thread safety: one thread increments them, any thread may read.
 class CounterTable {
  public:
   enum Kind : std::size_t {
@@ -75,7 +75,7 @@ class CounterTable {
     row[kRemainingAt].store(static_cast<std::uint64_t>(now), std::memory_order_release);
   }
 
-  /// Null if nothing was counted near this policy.
+  /// Null if nothing was counted for this policy or its neighbours.
   const Row* Find(std::uint32_t policy) const noexcept;
   std::uint64_t Read(Total total) const noexcept {
     return totals_[total].load(std::memory_order_relaxed);
@@ -101,12 +101,12 @@ class Counters {
  public:
   explicit Counters(const policy::PolicyIds& ids) : ids_(ids) {}
 
-  /// A table for one limiter. It goes on counting in the sums after the limiter is gone.
+  /// A table for one limiter. Its counts stay in the sums after the limiter is destroyed.
   std::shared_ptr<CounterTable> Add();
 
   CheckCounts Checks() const;
-  /// Every policy that was ever in force, in the order in which they came. Of more than `most`, the
-  /// rest is added up in one more, which is called "other".
+  /// Every policy that was ever in force, in order of appearance. If there are more than `most`,
+  /// the rest is summed up in one more, called "other".
   std::vector<PolicyCounts> Policies(std::size_t most = policy::PolicyIds::kMax) const;
 
  private:

@@ -9,7 +9,7 @@ namespace weir::limiter {
 namespace {
 
 std::string Milliseconds(std::chrono::nanoseconds span) {
-  // Rounded up: a client that waits this long is not refused again for a fraction.
+  // Rounded up: a client that waits this long is not refused again because of a fraction.
   const std::int64_t whole = span.count() / 1'000'000 + (span.count() % 1'000'000 != 0 ? 1 : 0);
   return std::to_string(whole) + " ms";
 }
@@ -71,7 +71,7 @@ void SetCharging(const policy::Definition& definition, ExplainedPolicy& policy) 
   policy.charge = definition.charge;
 }
 
-/// Where a policy stands, and who has the say about its shadow if not its file.
+/// Where a policy is defined, and what sets its shadow if not its file.
 std::string PlaceOf(const policy::Definition& definition) {
   if (!definition.shadow_in_file) return definition.source;
   return definition.source +
@@ -100,7 +100,7 @@ void AddReplaced(const policy::PolicySet& set, const policy::Request& request,
   }
 }
 
-/// A look at one bucket, with the memory that the store writes to.
+/// A peek at one bucket, with the memory that the store writes to.
 struct BucketLook {
   std::shared_ptr<const policy::Policy> policy;
   store::Charge charge;

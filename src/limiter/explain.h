@@ -15,7 +15,7 @@ namespace weir::limiter {
 /// The result of one policy for a request.
 struct ExplainedPolicy {
   std::string policy;
-  std::string source;  ///< where the policy is written
+  std::string source;  ///< where the policy is defined
   std::string quota;   ///< "token_bucket(capacity=100, refill=10 per 1s)" or "unlimited"
   std::string key;     ///< the bucket in the store
   std::size_t descriptor = 0;
@@ -25,27 +25,27 @@ struct ExplainedPolicy {
   policy::Mode mode = policy::Mode::kExact;
   bool overdraw = false;
   policy::ChargeMode charge = policy::ChargeMode::kAllOrNone;
-  std::string replaced_by;  ///< not empty: a more specific policy stands in its place
-  Decision decision;        ///< what charging would get now
+  std::string replaced_by;  ///< not empty: a more specific policy replaces it
+  Decision decision;        ///< what a charge would get now
   std::string why;          ///< a sentence
 };
 
 /// Which policies apply to a request and what they would decide.
 struct Explanation {
   Decision decision;
-  std::string policy;  ///< whose decision it is
-  std::string why;     ///< a sentence about the whole
+  std::string policy;  ///< the policy that made it
+  std::string why;     ///< a sentence about the overall result
   std::vector<ExplainedPolicy> policies;
   Status status;
 };
 
-/// Explains what a check of this request would get, charging nothing. `request` must live until
+/// Explains what a check of this request would get, without charging. `request` must live until
 /// `done` is called: before this returns if the store is immediate. On the limiter's thread.
 void Explain(PolicyLimiter& limiter, const policy::Request& request,
              std::function<void(Explanation)> done);
 
-/// The same for one bucket of one policy, which must have a quota or is unlimited. The policy is
-/// kept alive until `done`, `bucket` must live until then.
+/// The same for one bucket of one policy, which must have a quota or be unlimited. The policy is
+/// kept alive until `done`; `bucket` must live until then.
 void ExplainBucket(PolicyLimiter& limiter, std::shared_ptr<const policy::Policy> policy,
                    std::string_view bucket, std::int64_t cost,
                    std::function<void(Explanation)> done);

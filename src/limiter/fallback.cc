@@ -5,7 +5,7 @@
 namespace weir::limiter {
 namespace {
 
-// When to ask again while nothing is known about the store.
+// When to retry while nothing is known about the store.
 constexpr std::chrono::seconds kAskAgain{1};
 
 Decision Refused(const Quota& quota) {
@@ -24,7 +24,7 @@ Decision Granted(const Quota& quota) {
   return decision;
 }
 
-// The share may be smaller than a cost that the whole quota allows, so this is no "never".
+// The share may be smaller than a cost that the whole quota allows, so this is not kNever.
 void Soften(Decision& decision) {
   if (decision.verdict != Verdict::kNever) return;
   decision.verdict = Verdict::kLimited;
@@ -34,7 +34,7 @@ void Soften(Decision& decision) {
 }  // namespace
 
 policy::OnStoreError RuleOf(const Batch::Item& item, store::Fault fault) noexcept {
-  // No store is needed to refuse everything.
+  // Refusing everything needs no store.
   const bool blocked = item.policy != nullptr && item.policy->definition.blocked;
   if (blocked && item.cost > 0) return policy::OnStoreError::kDeny;
   const policy::OnStoreError rule = item.policy == nullptr ? policy::OnStoreError::kLocal

@@ -9,9 +9,9 @@
 
 namespace weir::limiter {
 
-/// What is done for this item when the store cannot decide. What only this request met, and what
-/// will not pass by itself, gets no share: it would be one beside the quota, for whoever knows how
-/// to ask so.
+/// What is done for this item when the store cannot decide. An error that only this request meets
+/// and that will not pass by itself gets no share: callers who know how to cause it would get a
+/// share in addition to the quota.
 policy::OnStoreError RuleOf(const Batch::Item& item, store::Fault fault) noexcept;
 
 /// Decides while the store is down, as each policy's on_store_error says. `local` grants a share of
@@ -29,15 +29,15 @@ class Fallback {
   explicit Fallback(const Options& options);
 
   /// Decides the enforced items of one check (all or none charged); decisions[i] is for items[i].
-  /// Only looks unless `charge`.
+  /// Reads without charging unless `charge`.
   void DecideEnforced(const Batch& batch, std::span<const Batch::Item* const> items,
                       store::Fault fault, bool charge, std::span<Decision> decisions);
 
-  /// Decides one item that is apart from the others of its check, under its application's `op`.
+  /// Decides one item that is separate from the others of its check, under its application's `op`.
   Decision DecideAlone(const Batch& batch, const Batch::Item& item, store::Fault fault,
                        store::Op op);
 
-  /// Gives back a permit that was granted here; false if it was not, or is back already.
+  /// Releases a permit that was granted here; false if it was not, or was already released.
   bool Release(const Batch& batch, const Batch::Item& item, std::int64_t lease);
 
  private:

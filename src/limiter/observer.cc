@@ -17,7 +17,7 @@ std::int64_t CeilMillis(std::chrono::nanoseconds time) noexcept {
   return (time.count() + 999'999) / 1'000'000;
 }
 
-/// The request's id, or one that was made up.
+/// The request's id, or a generated one.
 class RequestId {
  public:
   explicit RequestId(std::string_view given) : given_(given) {

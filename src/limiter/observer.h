@@ -1,7 +1,7 @@
 #pragma once
 
-// What decisions leave besides counters: log lines of refusals, spans of traces, and what
-// policies have left.
+// What decisions produce besides counters: log lines of refusals, trace spans, and what policies
+// have left.
 
 #include <cstdint>
 #include <functional>
@@ -17,22 +17,22 @@ namespace weir::limiter {
 
 struct ObserverOptions {
   telemetry::Tracer* tracer = nullptr;     ///< null: nothing is traced
-  std::uint32_t refusals_per_second = 10;  ///< log lines of each limiter; 0: none
+  std::uint32_t refusals_per_second = 10;  ///< log lines per limiter; 0: none
   /// How a key is written in logs and traces; empty: as it is. Thread-safe.
   std::function<std::string(std::string_view)> key_text = {};
-  std::string store = "memory";  ///< what kind it is, for spans
-  bool remaining = false;        ///< keep what each policy had left last
+  std::string store = "memory";  ///< the kind of store, for spans
+  bool remaining = false;        ///< track what each policy's last decision left
 };
 
-/// When the parts of a decision began, for its spans.
+/// When the parts of a decision started, for its spans.
 struct DecisionTimes {
   Nanos asked = 0;
-  Nanos store = 0;  ///< 0: the store was not asked
+  Nanos store = 0;  ///< 0: the store was not called
   Nanos answered = 0;
 };
 
-/// A check's key for a person: the bare key, or its entries as `user:42|route:/v1/pay`. An API key
-/// is a secret of the client's and left out.
+/// A check's key for display: the bare key, or its entries as `user:42|route:/v1/pay`. An API key
+/// is a client's secret and is left out.
 std::string KeyText(const policy::Request& request);
 
 /// Thread safety: one per limiter, on its thread.
@@ -51,12 +51,12 @@ class Observer {
     if (refused || !check.status.ok()) [[unlikely]]
       LogRefusal(check);
   }
-  /// The same of a charge that a door made itself.
+  /// The same for a charge that a protocol made itself.
   void Refused(std::string_view door, std::string_view key, const Decision& decision);
 
-  /// Records what was decided and what the store was asked for it.
+  /// Records the decision and the call to the store for it.
   void Trace(const Check& check, const DecisionTimes& times);
-  /// The same with a span for the request, of a charge that a door made itself.
+  /// The same with a span for the request, for a charge that a protocol made itself.
   void TraceCharge(std::string_view name, std::string_view key, const Decision& decision,
                    const DecisionTimes& times);
 

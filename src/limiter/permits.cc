@@ -36,7 +36,7 @@ void AppendPermits(std::string& out, const Check& check) {
   const auto& verdicts = check.verdicts;
   for (auto it = verdicts.begin(); it != verdicts.end(); ++it) {
     if (it->decision.lease == 0) continue;
-    // Descriptors that lead to one bucket have one permit.
+    // Descriptors that lead to the same bucket have one permit.
     const auto same = [it](const PolicyVerdict& earlier) {
       return earlier.decision.lease == it->decision.lease && earlier.key == it->key;
     };

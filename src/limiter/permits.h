@@ -1,9 +1,9 @@
 #pragma once
 
-// A check may be granted permits by several concurrency policies. The client gets all of them
-// as one string, which a release sends back: for each permit 8 hexadecimal digits that
-// distinguish its bucket from the others of the check, and 16 of the lease. The string alone opens
-// no bucket: a release identifies the caller as the check did, and frees only that caller's.
+// A check may be granted permits by several concurrency policies. The client gets all of them as
+// one string, which a release sends back: for each permit 8 hexadecimal digits that distinguish its
+// bucket from the others of the check, and 16 of the lease. The string alone opens no bucket: a
+// release identifies the caller as the check did, and frees only that caller's.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Permit {
   friend bool operator==(const Permit&, const Permit&) = default;
 };
 
-/// The longest text of permits; as many as policies may apply to a check.
+/// The limits of a text of permits; as many permits as policies may apply to a check.
 inline constexpr std::size_t kPermitDigits = 24;
 inline constexpr std::size_t kMaxPermits = 256;
 
@@ -33,10 +33,10 @@ inline constexpr std::size_t kMaxPermits = 256;
 std::uint32_t BucketTag(std::string_view key) noexcept;
 
 /// Appends the text of all permits that the check was granted; nothing if there are none. Requires
-/// that the check's verdicts are still there.
+/// that the check's verdicts still exist.
 void AppendPermits(std::string& out, const Check& check);
 
-/// Reads such a text into `permits`. Whatever the text, memory is bounded by kMaxPermits.
+/// Reads such a text into `permits`. Memory is bounded by kMaxPermits for any text.
 Status ParsePermits(std::string_view text, std::vector<Permit>& permits);
 
 }  // namespace weir::limiter

@@ -9,10 +9,10 @@
 namespace weir::limiter {
 namespace {
 
-// How the policy of a request's own quota is called in answers.
+// The policy name in answers for a request's own quota.
 constexpr std::string_view kOverrideName = "override";
 
-// More idle memory than this many concurrent batches is given back.
+// Idle batches beyond this many are freed.
 constexpr std::size_t kMaxIdle = 64;
 
 store::Fault FaultOf(const store::Application& application) noexcept {
@@ -32,12 +32,12 @@ PolicyVerdict VerdictOf(const Batch& batch, const Batch::Item& item) {
   return verdict;
 }
 
-/// Such a policy blocks nothing by itself, but Envoy is told of it.
+/// Such a policy never blocks by itself, but Envoy is notified of it.
 bool InQuotaMode(const PolicyVerdict& verdict) noexcept {
   return verdict.rule != nullptr && verdict.rule->definition.quota_mode;
 }
 
-/// A policy that admits nothing has a quota only for the store's sake.
+/// A policy that admits nothing has a quota only because the store needs one.
 void ShowBlocked(Check& check) noexcept {
   for (PolicyVerdict& verdict : check.verdicts) {
     if (verdict.rule == nullptr || !verdict.rule->definition.blocked) continue;
@@ -46,8 +46,8 @@ void ShowBlocked(Check& check) noexcept {
   }
 }
 
-/// The store tells what each charge would have left. When one of those that go together was refused
-/// none was charged, so the others have that much more.
+/// The store returns what each charge would have left. When one of those that go together was
+/// refused, none was charged, so the others have that much more.
 void ShowUncharged(const Batch& batch, std::span<const Batch::Item> items,
                    std::span<PolicyVerdict> verdicts) noexcept {
   const auto refused = [&](std::size_t i) {
@@ -59,7 +59,7 @@ void ShowUncharged(const Batch& batch, std::span<const Batch::Item> items,
   for (std::size_t i = items.size(); i-- > 0;) {
     Decision& decision = verdicts[i].decision;
     if (!items[i].together() || !decision.allowed()) continue;
-    // A bucket that was asked several times has what all of them so far would have taken.
+    // A bucket that several items share has what all of them so far would have taken.
     std::int64_t back = batch.charged(items[i]).cost;
     for (std::size_t k = 0; k < i; ++k) {
       const bool before = &batch.charged(items[k]) == &items[k] &&
@@ -85,7 +85,7 @@ PolicyLimiter::~PolicyLimiter() = default;
 void PolicyLimiter::Refresh() {
   const std::uint64_t version = shared_.policies.version();
   if (version == version_) return;
-  // The version is read first: if the policies change in between, the next check looks again.
+  // The version is read first: if the policies change in between, the next check reads them again.
   current_ =
       std::make_shared<const std::shared_ptr<const policy::PolicySet>>(shared_.policies.Current());
   version_ = version;
@@ -152,7 +152,7 @@ void PolicyLimiter::FinishApply(Given* raw) {
       counters_->Raise(CounterTable::kChecksFailed);
       continue;
     }
-    // All or none are charged; the first that refuses is the one to blame.
+    // All or none are charged; the first that refuses is reported.
     const auto& decisions = application.decisions;
     std::size_t blamed = 0;
     while (blamed < decisions.size() && decisions[blamed].allowed()) ++blamed;
@@ -161,7 +161,7 @@ void PolicyLimiter::FinishApply(Given* raw) {
     const std::string_view key = application.charges[allowed ? 0 : blamed].key;
     sampler_->Note(key, kNoPolicy, allowed ? Outcome::kAllowed : Outcome::kLimited);
     const Decision& decision = decisions[allowed ? 0 : blamed];
-    // Whoever charges without policies speaks the Redis protocol.
+    // Charges without policies come from the Redis protocol.
     if (!allowed) [[unlikely]]
       observer_.Refused("resp", key, decision);
     if (observer_.traces()) {
@@ -185,7 +185,7 @@ void PolicyLimiter::Finish(Batch* raw) {
   std::unique_ptr<Batch>* const outer = std::exchange(finishing_, &batch);
   done();
   finishing_ = outer;
-  if (batch == nullptr) return;  // somebody keeps it
+  if (batch == nullptr) return;  // Keep() was called
   batch->Forget();
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(batch));
 }
@@ -201,17 +201,17 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
   for (const Batch::Item& item : items) {
     const Batch::Item& charged = batch.charged(item);
     const bool asked = charged.application != Batch::kNone;
-    // A release has nothing to say about policies that hold none of its permits.
+    // A release reports nothing for policies that hold none of its permits.
     if (check.op == store::Op::kRelease && (!asked || &charged != &item)) continue;
     PolicyVerdict& verdict = check.verdicts.emplace_back(VerdictOf(batch, item));
     if (!asked) continue;
     const store::Application& application = batch.applications()[charged.application];
     if (application.status.ok()) {
       verdict.decision = application.decisions[charged.position];
-      // That of a reserved token bucket names the charge, and no permits.
+      // The lease of a reserved token bucket names the charge, not permits.
       if (charged.quota->algorithm() != Algorithm::kConcurrency) verdict.decision.lease = 0;
       verdict.estimated = application.estimated;
-      // The quota's own, not the narrowed one's.
+      // The limit of the quota itself, not of the narrowed one.
       if (item.lease != nullptr) verdict.decision.limit = item.quota->limit();
       if (item.settles != nullptr) verdict.decision.limit = item.settles->limit;
     }
@@ -243,7 +243,7 @@ void PolicyLimiter::FinishCheck(Batch& batch, std::size_t index) {
 
 void PolicyLimiter::FinishRelease(Batch& batch, const Batch::Item& item, Check& check) {
   const store::Application& application = batch.applications()[item.application];
-  // What the store does not know may have been granted here while it was down.
+  // A permit that the store does not know may have been granted here while it was down.
   const bool released = (application.status.ok() && application.applied) ||
                         shared_.fallback.Release(batch, item, application.lease);
   check.applied |= released;
@@ -310,7 +310,7 @@ void PolicyLimiter::Combine(Check& check) {
       strictest = &verdict;
     }
   }
-  // Whoever is strictest, the permit to release later is that of a concurrency quota.
+  // Whichever is strictest, the permit to release later is a concurrency quota's.
   if (lease == 0) lease = shadow_lease;
   check.decision.lease = lease;
   if (strictest == nullptr) return;
@@ -321,7 +321,7 @@ void PolicyLimiter::Combine(Check& check) {
   if (check.op == store::Op::kCharge) check.applied = check.decision.allowed();
 }
 
-/// A policy on trial changes nothing, so one that would be the only one to apply does not count.
+/// A policy on trial changes nothing, so it does not count if it is the only one that applies.
 void PolicyLimiter::DecideUnmatched(Check& check) const {
   const bool asks = check.op == store::Op::kCharge || check.op == store::Op::kPeek ||
                     check.op == store::Op::kOverdraw;

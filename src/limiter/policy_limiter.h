@@ -16,7 +16,7 @@
 
 namespace weir::limiter {
 
-/// What the limiters of all reactors share. Thread-safe; must outlive them.
+/// State shared by the limiters of all reactors. Thread-safe; must outlive them.
 struct Shared {
   Shared(const policy::LivePolicies& live, const policy::PolicyIds& ids,
          const Fallback::Options& fallback_options)
@@ -26,12 +26,12 @@ struct Shared {
   Counters counters;
   TopKeys top;
   Fallback fallback;
-  // To be set before the first limiter is made.
+  // Must be set before the first limiter is created.
   ObserverOptions observe;
-  bool deny_unmatched = false;  ///< refuse what no policy applies to
+  bool deny_unmatched = false;  ///< refuse requests that no policy applies to
 };
 
-/// The Limiter that follows policies.
+/// The Limiter that applies policies.
 ///
 /// Thread safety: one per reactor, called on its thread only.
 class PolicyLimiter final : public Limiter {
@@ -44,13 +44,13 @@ class PolicyLimiter final : public Limiter {
   void Apply(std::span<store::Application> batch, store::Done done) override;
   telemetry::Tracer* tracer() const noexcept override { return observer_.tracer(); }
 
-  /// The policies that the next check will meet.
+  /// The policies that the next check will use.
   std::shared_ptr<const policy::PolicySet> policies() const { return shared_.policies.Current(); }
 
  private:
   void Refresh();
   std::unique_ptr<Batch> TakeBatch();
-  /// Asks the store about all but what no store can decide: see policy::Policy::unable.
+  /// Sends the store everything except what cannot be charged here: see policy::Policy::unable.
   void AskAble(Batch* raw);
   void Finish(Batch* raw);
   void FinishCheck(Batch& batch, std::size_t index);
@@ -63,11 +63,11 @@ class PolicyLimiter final : public Limiter {
   void Sample(const Batch& batch, const Check& check, std::span<const Batch::Item> items);
   void Observe(const Batch& batch);
   void KeepRemaining(const Batch& batch, std::size_t index, Nanos now);
-  /// What was given to Apply, until the store has answered.
+  /// The arguments of an Apply call, until the store has answered.
   struct Given {
     std::span<store::Application> applications;
     store::Done done;
-    Nanos asked_at = 0;  // kept only where decisions are traced
+    Nanos asked_at = 0;  // set only if decisions are traced
   };
   void FinishApply(Given* raw);
 
@@ -80,7 +80,7 @@ class PolicyLimiter final : public Limiter {
   std::shared_ptr<const std::shared_ptr<const policy::PolicySet>> current_;
   std::vector<std::unique_ptr<Batch>> idle_;
   std::vector<std::unique_ptr<Given>> idle_given_;
-  std::unique_ptr<Batch>* finishing_ = nullptr;  // whose `done` runs
+  std::unique_ptr<Batch>* finishing_ = nullptr;  // the batch whose `done` runs
 };
 
 }  // namespace weir::limiter

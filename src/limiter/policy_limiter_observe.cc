@@ -1,4 +1,4 @@
-// The part of PolicyLimiter that tells what was decided: counters, samples of keys, spans, and what
+// The part of PolicyLimiter that reports decisions: counters, samples of keys, spans, and what
 // policies have left.
 
 #include "limiter/policy_limiter.h"
@@ -15,7 +15,7 @@ void PolicyLimiter::Observe(const Batch& batch) {
   }
 }
 
-/// What is left after a charge, of the bucket that was charged last under each policy.
+/// Records what the charge left in the bucket that was charged last under each policy.
 void PolicyLimiter::KeepRemaining(const Batch& batch, std::size_t index, Nanos now) {
   const Check& check = batch.checks[index];
   if (check.op != store::Op::kCharge || !check.status.ok()) return;
@@ -47,15 +47,15 @@ void PolicyLimiter::Count(const Batch& batch, std::size_t index) {
     if (!verdict.decision.allowed()) {
       counters_->Raise(id, verdict.shadow ? CounterTable::kShadowLimited : CounterTable::kLimited);
     } else if (allowed || verdict.shadow) {
-      // A policy that would have let pass what another one refused has granted nothing.
+      // A policy that would have admitted what another one refused has granted nothing.
       counters_->Raise(id, CounterTable::kAllowed);
     }
   }
   Sample(batch, check, items);
 }
 
-/// Notes the bucket that decided the check; one of a policy on trial if no other did. Whom policies
-/// on trial would refuse is noted beside that.
+/// Samples the bucket that decided the check, or one of a policy on trial if there is no other.
+/// Buckets where policies on trial would refuse are sampled in addition.
 void PolicyLimiter::Sample(const Batch& batch, const Check& check,
                            std::span<const Batch::Item> items) {
   std::size_t noted = items.size();

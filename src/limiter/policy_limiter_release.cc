@@ -1,6 +1,6 @@
-// Permits in flight that were granted to a check which is refused all the same: by another policy,
-// which is charged on its own (`charge: each`), or beside a policy on trial. Nobody is told their
-// names, so nobody else could release them.
+// Releases permits in flight that were granted to a check that is refused all the same: by another
+// policy, which is charged on its own (`charge: each`), or beside a policy on trial. The client
+// does not learn their names, so it could not release them.
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace weir::limiter {
 namespace {
 
-/// The release of one permit, with all its memory: nobody waits for it.
+/// The release of one permit, with all its memory: it runs in the background.
 struct Release {
   std::string key;
   Quota quota;
@@ -38,7 +38,7 @@ struct Release {
 
 void PolicyLimiter::ReleaseRefused(Batch& batch, const Check& check,
                                    std::span<const Batch::Item> items) {
-  // Without the store, those that go together were charged here, all or none.
+  // Without the store, charges that go together were made here, all or none.
   bool all_here = true;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!check.verdicts[i].degraded || !items[i].together()) continue;

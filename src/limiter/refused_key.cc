@@ -13,7 +13,7 @@ std::string_view ShownValue(const policy::Entry& entry) noexcept {
   return entry.key == "api_key" ? std::string_view("(api key)") : entry.value;
 }
 
-/// The entries that the policy names, if it names any.
+/// The entries that the policy names, if any.
 std::string MatchedEntries(const policy::Definition& definition, policy::Descriptor descriptor) {
   const auto named = [&](const policy::Entry& entry) {
     return std::any_of(definition.match.begin(), definition.match.end(),

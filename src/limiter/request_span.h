@@ -11,8 +11,8 @@ namespace weir::limiter {
 /// "allowed", "limited", "never" or "invalid".
 std::string_view OutcomeOf(const Decision& decision) noexcept;
 
-/// Records the span of a request with what came of its checks; nothing if it is not sampled.
-/// `span` may have attributes already.
+/// Records the span of a request with the results of its checks; nothing if it is not sampled.
+/// `span` may already have attributes.
 void RecordRequest(telemetry::Tracer* tracer, telemetry::Span& span,
                    std::span<const Check> checks) noexcept;
 

@@ -27,8 +27,8 @@ std::uint32_t KeySampler::Random() noexcept {
 void KeySampler::Take(std::string_view key, std::uint32_t policy, Outcome outcome) noexcept {
   const std::uint64_t at = written_.load(std::memory_order_relaxed);
   const std::uint64_t held = at - read_.load(std::memory_order_acquire);
-  // The next gap is random, so that no rhythm of the traffic can hide from it, and grows as the
-  // ring fills, so that a sudden flood is still seen in part.
+  // The next gap is random, so that periodic traffic cannot evade sampling, and grows as the ring
+  // fills, so that a sudden flood is still seen in part.
   const std::uint64_t stride = std::uint64_t{stride_.load(std::memory_order_relaxed)}
                                << (3 * (4 * held / kSlots));
   const auto gap = static_cast<std::uint32_t>(
@@ -99,7 +99,7 @@ std::vector<TopKeys::Key> TopKeys::Top(Kind kind, std::size_t n, Nanos now) cons
     key.key = text;
     for (const auto& [part, floor] : parts) {
       const auto* entry = part->Find(text);
-      // Where it is missing it may have come as often as the rarest that is there.
+      // A key missing from a sketch may have occurred as often as the rarest one in it.
       key.count += entry != nullptr ? entry->count : floor;
       key.error += entry != nullptr ? entry->error : floor;
     }

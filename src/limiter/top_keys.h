@@ -1,9 +1,9 @@
 #pragma once
 
-// Which keys are asked for and refused most, in fixed memory whatever the number of keys. A limiter
+// Which keys are checked and refused most, in fixed memory whatever the number of keys. A limiter
 // puts samples of its checks into a ring of its own, without a lock; once a second they are counted
-// in sketches of ten seconds each, of which the last six make up the answer. While checks are few
-// every one is a sample; the more there are, the fewer are taken, each standing for several.
+// in sketches of ten seconds each, of which the last six make up the answer. While checks are few,
+// each is a sample; the more there are, the fewer are taken, each standing for several.
 
 #include <array>
 #include <atomic>
@@ -20,20 +20,20 @@
 
 namespace weir::limiter {
 
-/// What came of a check for a bucket. kShadow stands beside one of the others: a policy on trial
-/// would have refused it.
+/// The result of a check for a bucket. kShadow is counted in addition to one of the others: a
+/// policy on trial would have refused the check.
 enum class Outcome : std::uint8_t { kAllowed, kLimited, kShadow };
 
 /// One limiter's samples.
 ///
-/// Thread safety: one thread calls Note, one other at a time Drain.
+/// Thread safety: one thread calls Note; one other thread at a time calls Drain.
 class KeySampler {
  public:
   static constexpr std::size_t kSlots = 4096;
   /// Longer keys are cut, and distinguished by a hash at their end.
   static constexpr std::size_t kMaxText = 200;
 
-  /// Without values at first: a ring of them takes memory only as far as it has been used.
+  /// Without initial values: a ring of them takes memory only as far as it has been used.
   struct Sample {
     std::uint32_t policy;
     std::uint32_t weight;  ///< how many checks it stands for
@@ -50,7 +50,7 @@ class KeySampler {
     Take(key, policy, outcome);
   }
 
-  /// Hands out all samples so far and sets how densely the next are taken.
+  /// Visits all samples so far and sets how densely the next are taken.
   template <typename Visit>
   void Drain(Visit visit) {
     const std::uint64_t end = written_.load(std::memory_order_acquire);
@@ -62,7 +62,7 @@ class KeySampler {
       visit(sample);
     }
     read_.store(at, std::memory_order_release);
-    // So many that a second like the last one fills a quarter of the ring.
+    // Enough that a second like the last one fills a quarter of the ring.
     stride_.store(static_cast<std::uint32_t>(seen / (kSlots / 4) + 1), std::memory_order_relaxed);
   }
 
@@ -92,14 +92,14 @@ class TopKeys {
   struct Key {
     std::string key;  ///< as the store names the bucket
     std::uint64_t count = 0;
-    std::uint64_t error = 0;  ///< `count` is at most so much too large
+    std::uint64_t error = 0;  ///< `count` may be too large by up to this
     std::uint32_t policy = 0;
   };
 
   /// A sampler for one limiter.
   std::shared_ptr<KeySampler> Add();
 
-  /// Counts what came since the last call. To be called about once a second.
+  /// Counts the samples since the last call. To be called about once a second.
   void Collect(Nanos now);
 
   /// The `n` most frequent keys of the last minute, most frequent first.

@@ -17,7 +17,7 @@ struct DoorShare;
 /// Lives as long as a boost::intrusive_ptr to it exists: its owner holds one, and so does every
 /// pending operation.
 ///
-/// Not thread-safe: the counting, too, happens on one reactor's thread.
+/// Not thread-safe: even the reference counting happens on one reactor's thread only.
 class Counted {
  public:
   Counted() = default;
@@ -34,7 +34,7 @@ class Counted {
   std::size_t references_ = 0;
 };
 
-/// With the concrete executor: the type-erased one costs a virtual call and an allocation per
+/// Uses the concrete executor: the type-erased one costs a virtual call and an allocation per
 /// operation.
 using Socket =
     boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
@@ -49,9 +49,9 @@ class Connection : public Counted, public TimerWheel::Entry {
   explicit Connection(Reactor& reactor);
   ~Connection() override;
 
-  /// The service is shutting down: answer what has come in, then close; when idle, close soon.
+  /// The service is shutting down: answer what was received, then close; when idle, close soon.
   virtual void Drain() = 0;
-  /// Closes at once, whatever is under way.
+  /// Closes immediately, whatever is under way.
   virtual void Abort() = 0;
 
   Reactor& reactor() const noexcept { return reactor_; }
@@ -60,8 +60,8 @@ class Connection : public Counted, public TimerWheel::Entry {
   friend class Reactor;
 
   Reactor& reactor_;
-  DoorShare* const share_;        // of the door that it came in by; null: none
-  Clients::Entry* const client_;  // who has it; null: not counted
+  DoorShare* const share_;        // of the door that accepted it; null: none
+  Clients::Entry* const client_;  // whose it is; null: not counted
   Connection* next_ = nullptr;
   Connection** link_ = nullptr;
 };

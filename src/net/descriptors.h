@@ -4,8 +4,8 @@
 
 namespace weir::net {
 
-/// File descriptors that connections never take: for files, stores, brokers, listeners and what is
-/// always answered.
+/// File descriptors that connections never take: for files, stores, brokers, listeners and requests
+/// that are always answered.
 inline constexpr std::size_t kReservedDescriptors = 512;
 
 /// What the limit on file descriptors (`ulimit -n`) leaves for connections.
@@ -15,7 +15,7 @@ struct DescriptorBudget {
 };
 
 /// Raises this process's limit on file descriptors as far as it is allowed to and `connections`
-/// need it. Not thread-safe: for the start of a program.
+/// need it. Not thread-safe: call it at startup.
 DescriptorBudget FitToDescriptors(std::size_t connections) noexcept;
 
 }  // namespace weir::net

@@ -10,11 +10,11 @@ namespace weir::net {
 
 /// Counters of one reactor and protocol. Thread safety: one thread writes, any may read.
 struct DoorMetrics {
-  /// From what a read brought to the answers to it, in the process.
+  /// From a read to the answers to what it brought, within this process.
   telemetry::LocalHistogram latency;
   telemetry::LocalCounter requests;
 
-  /// `n` requests that came together and were answered together.
+  /// Records `n` requests that arrived together and were answered together.
   void Answered(std::int64_t nanos, std::uint64_t n) noexcept {
     if (n == 0) return;
     latency.Observe(nanos, n);
@@ -22,7 +22,7 @@ struct DoorMetrics {
   }
 };
 
-/// A door and what its reactors counted.
+/// A door and the counters of its reactors.
 struct DoorFigures {
   std::string_view door;
   std::vector<const DoorMetrics*> parts;

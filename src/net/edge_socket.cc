@@ -19,8 +19,8 @@ namespace {
 
 using boost::asio::detail::reactor_op;
 
-// Bytes that wait behind those just received, as the kernel told; one more stands for the peer's
-// end.
+// Whether the kernel reports bytes after those just received; it counts the peer's end as one
+// more.
 bool SaysMore(msghdr& message) noexcept {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
@@ -38,7 +38,7 @@ bool SaysMore(msghdr& message) noexcept {
 EdgeSocket::Wait::Wait(EdgeSocket& of, void (Watcher::*tell_how)())
     : reactor_op({}, &Wait::Perform, &Wait::Complete), socket(of), tell(tell_how) {}
 
-// Called when an edge has come, or when one came while nobody waited. There is nothing to perform:
+// Called when an edge arrives, or arrived while nothing was waiting. There is nothing to perform:
 // the watcher does it. Exhausted: the next wait is for the next edge.
 reactor_op::status EdgeSocket::Wait::Perform(reactor_op* /*op*/) noexcept {
   return reactor_op::done_and_exhausted;
@@ -133,7 +133,7 @@ std::ptrdiff_t EdgeSocket::Send(std::string_view bytes, std::string_view rest) n
 void EdgeSocket::AwaitReadable() {
   if (readable_.waiting || !is_open()) return;
   if (more_ || unsure_) {
-    // No edge will tell of what is there already.
+    // No edge will report what is already there.
     readable_.waiting.reset(owner_);
     reactor_.post_immediate_completion(&readable_, /*is_continuation=*/true);
     return;
@@ -175,7 +175,7 @@ void EdgeSocket::Reset() noexcept {
 
 void EdgeSocket::Close() noexcept {
   if (!is_open()) return;
-  // What is under way comes back as aborted and lets the connection go.
+  // Pending operations complete as aborted and release the connection.
   reactor_.deregister_descriptor(fd_, registration_, /*closing=*/true);
   ::close(std::exchange(fd_, -1));
   reactor_.cleanup_descriptor_data(registration_);

@@ -1,9 +1,9 @@
 #pragma once
 
-// A connection's socket with no more system calls than bytes need: one receive for what has come,
+// A connection's socket with as few system calls as possible: one receive for the available bytes,
 // one send for the answers. Asio's own reads always try once more and find nothing, since an edge
-// is told only once; here the kernel says with each receive whether there is more (TCP_INQ), so the
-// socket waits for the next edge at once. It waits in the reactor's own epoll, beside everything
+// is reported only once; here the kernel says with each receive whether there is more (TCP_INQ), so
+// the socket waits for the next edge right away. It waits in the reactor's own epoll, beside all
 // else that asio watches, through the interface that asio's sockets use themselves (see
 // docs/adr/0004-sockets-on-edges.md).
 
@@ -23,7 +23,7 @@ namespace weir::net {
 /// Thread safety: belongs to its reactor's thread.
 class EdgeSocket final : public Transport {
  public:
-  /// Takes over what `socket` held. Not open if that failed.
+  /// Takes over the descriptor of `socket`. Not open if that failed.
   EdgeSocket(Socket socket, Reactor& reactor);
   ~EdgeSocket() override;
   EdgeSocket(const EdgeSocket&) = delete;
@@ -69,7 +69,7 @@ class EdgeSocket final : public Transport {
   bool tells_more_ = false;  // the kernel says whether there is more
   bool more_ = false;
   /// Something was received and nothing sent since. The kernel does not say whether a reset came
-  /// with it, and no edge will: sending would fail, so only waiting has to look once more.
+  /// with it, and no edge will: sending would fail, so only waiting has to check once more.
   bool unsure_ = false;
   Counted* owner_ = nullptr;
   Watcher* watcher_ = nullptr;

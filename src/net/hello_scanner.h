@@ -8,13 +8,13 @@
 
 namespace weir::net {
 
-/// Looks at what a TLS client begins with, before OpenSSL does: as soon as a client has named the
-/// length of its first message, OpenSSL takes that much memory, up to 128 KiB for ten bytes.
+/// Checks a TLS client's first messages before OpenSSL sees them: once a client has stated the
+/// length of its first message, OpenSSL allocates that much memory, up to 128 KiB for ten bytes.
 ///
 /// Not thread-safe: belongs to one connection.
 class HelloScanner {
  public:
-  /// The longest message. That of a client which resumes a session with large tickets has 4 KiB.
+  /// The longest message. A client that resumes a session with large tickets sends 4 KiB.
   static constexpr std::size_t kMost = std::size_t{16} << 10U;
 
   /// Takes the next bytes from the client. False: one of its messages is too long.
@@ -35,13 +35,13 @@ class HelloScanner {
  private:
   static constexpr std::uint8_t kHandshake = 22;
 
-  /// So many bytes that stand before a record or a message.
+  /// The fixed-size header of a record or a message, as far as it has arrived.
   template <std::size_t kSize>
   struct Head {
     std::array<std::uint8_t, kSize> bytes{};
     std::size_t seen = 0;
 
-    /// Takes one of them; all of them if that was the last one, else null.
+    /// Takes one byte of it; returns all of them if that was the last one, else null.
     const std::array<std::uint8_t, kSize>* Take(std::string_view& from) noexcept {
       bytes[seen++] = static_cast<std::uint8_t>(from.front());
       from.remove_prefix(1);

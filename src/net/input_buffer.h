@@ -10,7 +10,7 @@
 
 namespace weir::net {
 
-/// Received bytes that wait to be parsed, in one piece of memory that grows as needed and shrinks
+/// Received bytes waiting to be parsed, in one block of memory that grows as needed and shrinks
 /// again. Some bytes after the last one can be read, whatever they contain, as the JSON parser
 /// requires. Not thread-safe.
 class InputBuffer {
@@ -33,8 +33,8 @@ class InputBuffer {
     if (begin_ == end_) begin_ = end_ = 0;
   }
 
-  /// Gives memory back that one large request needed, a slice of it: the kernel takes a millisecond
-  /// for the pages of a whole one. False: call it again, when others have had their turn.
+  /// Frees memory that one large request needed, a slice at a time: freeing the pages of all of it
+  /// takes the kernel a millisecond. False: call it again after others have had their turn.
   bool Shrink() {
     if (!empty() || capacity_ <= kInitial) return true;
     if (capacity_ > kSlice) {
@@ -57,7 +57,7 @@ class InputBuffer {
 
   void MakeRoom() {
     const std::size_t size = end_ - begin_;
-    // Moving down alone is worth it only if it frees much; else memory is doubled, too.
+    // Moving the bytes down is enough only if that frees much; else memory is doubled as well.
     const bool grow = begin_ <= capacity_ / 2;
     if (begin_ != 0) std::memmove(bytes_.get(), bytes_.get() + begin_, size);
     begin_ = 0;
@@ -67,11 +67,11 @@ class InputBuffer {
 
   void Grow() {
     Resize(std::max(kInitial, capacity_ * 2));
-    // What is read beyond the end must at least have been written once.
+    // Bytes that are read beyond the end must at least be initialized.
     std::memset(bytes_.get() + end_, 0, std::min(capacity_ - end_, padding_));
   }
 
-  /// By realloc, which moves pages of large blocks instead of copying what is in them.
+  /// Uses realloc, which remaps the pages of large blocks instead of copying their contents.
   void Resize(std::size_t capacity) {
     auto* const bytes = static_cast<char*>(std::realloc(bytes_.get(), capacity));
     if (bytes == nullptr) throw std::bad_alloc();

@@ -19,15 +19,15 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr int kBacklog = 4096;
-/// Connections accepted before those that are open have their turn: thousands that are opened at
-/// once must not keep their answers waiting.
+/// Connections accepted before open ones get a turn: thousands that are opened at the same time
+/// must not delay the answers of the others.
 constexpr int kAtOnce = 4;
-/// How long handshakes that had begun may take to end before the accepting socket is closed.
+/// How long handshakes under way may take to complete before the accepting socket is closed.
 constexpr std::chrono::milliseconds kHandshakeGrace{50};
-/// After running out of file descriptors or memory: until some connection has ended.
+/// The pause after running out of file descriptors or memory, for some connection to end.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
-/// A peer that does not answer is gone after two minutes. In seconds, but for the count.
+/// A peer that does not answer is dropped after two minutes. In seconds, except for the count.
 constexpr int kKeepAliveIdle = 60;
 constexpr int kKeepAliveInterval = 20;
 constexpr int kKeepAliveProbes = 3;
@@ -62,7 +62,7 @@ void RefuseNewHandshakes(int fd) {
       {BPF_RET | BPF_K, 0, 0, 0xffffffff},
   }};
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
-  // Where the kernel does not allow it, closing has the small gap that it has in any server.
+  // Where the kernel does not allow it, closing has the small gap that any server has.
   (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
@@ -110,7 +110,7 @@ Result<Endpoint> Listener::Open(const Endpoint& endpoint, Port port) {
   acceptor_.open(endpoint.protocol(), error);
   if (error) return failed("open a socket for");
   // Accepted sockets inherit TCP_NODELAY and the keepalive, which finds peers that have vanished:
-  // some conversations, such as a gRPC call of Watch, have no time limit.
+  // some calls, such as a gRPC Watch, have no time limit.
   if (!set(SOL_SOCKET, SO_REUSEADDR) || !set(IPPROTO_TCP, TCP_NODELAY) ||
       !set(SOL_SOCKET, SO_KEEPALIVE) || !set(IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle) ||
       !set(IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval) ||
@@ -122,8 +122,8 @@ Result<Endpoint> Listener::Open(const Endpoint& endpoint, Port port) {
   if (error) return failed("bind");
   acceptor_.listen(kBacklog, error);
   if (error) return failed("listen on");
-  // Who takes the port lets others join once nobody else can have it: of two processes that start
-  // at the same moment, one fails above.
+  // The socket that takes the port lets others join only now that no other process can have it: of
+  // two processes that start at the same moment, one fails above.
   if (port == Port::kTake && !set(SOL_SOCKET, SO_REUSEPORT)) return failed("set options for");
   const Endpoint bound = acceptor_.local_endpoint(error);
   if (error) return failed("read the address of");

@@ -18,26 +18,26 @@ Result<Endpoint> ParseEndpoint(std::string_view text);
 /// The form that ParseEndpoint reads.
 std::string FormatEndpoint(const Endpoint& endpoint);
 
-/// Whether a listener must be the first on its port, or joins those that this process has there.
+/// Whether a listener must be the first on its port, or joins those that this process has on it.
 enum class Port { kTake, kJoin };
 
 /// One reactor's accepting socket for one protocol. All reactors' sockets for the same address
 /// share the port (SO_REUSEPORT) and the kernel spreads connections over them. The first one takes
 /// the port exclusively, so that a second process fails instead of getting every other connection.
 ///
-/// Thread safety: opened anywhere before the reactor runs, then on the reactor's thread only.
+/// Thread safety: Open may run on any thread before the reactor does; then the reactor's only.
 class Listener {
  public:
   Listener(Reactor& reactor, Door& door);
 
   /// Binds and listens; returns the endpoint with the port that was chosen if `endpoint` had port
-  /// 0. With kTake it is an error if anybody listens there already.
+  /// 0. With kTake it is an error if another socket listens there already.
   Result<Endpoint> Open(const Endpoint& endpoint, Port port);
-  /// Begins to accept.
+  /// Starts accepting.
   void Start();
-  /// Lets no new handshake begin, accepts those that are under way, then closes.
+  /// Drops new handshakes, accepts those that are under way, then closes.
   void Close();
-  /// Closes at once.
+  /// Closes immediately.
   void Abort();
   const Door& door() const noexcept { return door_; }
   bool closed() const noexcept { return !acceptor_.is_open(); }

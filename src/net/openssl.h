@@ -1,6 +1,6 @@
 #pragma once
 
-// What the parts of TLS share of OpenSSL. For net/tls*.cc alone.
+// OpenSSL functions shared by net/tls*.cc, for those files only.
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -22,11 +22,11 @@ struct Free {
   void operator()(X509* certificate) const noexcept { X509_free(certificate); }
 };
 
-/// The oldest error OpenSSL has queued, and empties the queue.
+/// Returns the oldest error that OpenSSL has queued, and empties the queue.
 std::string LastTlsError();
-/// A file that a setting names cannot be used.
+/// The error for a file that a setting names and that cannot be used.
 Error Unusable(const char* field, const std::string& path);
-/// What holds for both sides of a connection.
+/// Applies what both sides of a connection have in common.
 Status SetUp(SSL_CTX* context);
 
 struct TlsSession::State {
@@ -36,9 +36,9 @@ struct TlsSession::State {
   BIO* outgoing = nullptr;  // owned by ssl
   HelloScanner hello;
   std::chrono::steady_clock::time_point next_update;
-  bool flooded = false;  // by new keys
+  bool flooded = false;  // the peer has changed keys too often
 
-  /// New keys that a peer may choose at once, and then one a second. Peers do it once in many
+  /// Key updates that a peer may make at once, and then one a second. Peers make one in many
   /// gigabytes; 600 of them fit into one read, and take a reactor milliseconds.
   static constexpr std::chrono::seconds kMostUpdates{16};
 
@@ -69,7 +69,7 @@ struct TlsSession::State {
     next_update = std::max(next_update, now) + std::chrono::seconds(1);
     if (next_update - now <= kMostUpdates) return;
     flooded = true;
-    BIO_reset(incoming);  // what else has come is not looked at
+    BIO_reset(incoming);  // the rest of the input is discarded
   }
 };
 

@@ -11,7 +11,7 @@ namespace weir::net {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWork{1'500};
-/// Deadlines before others have their turn: closing a connection takes 10 to 30 µs.
+/// Deadlines handled before others have their turn: closing a connection takes 10 to 30 µs.
 constexpr std::size_t kDueAtOnce = 8;
 
 std::optional<IpAddress> PeerOf(const Socket& socket) {
@@ -53,8 +53,8 @@ Reactor::Reactor(std::size_t index, std::size_t max_connections, ClientBound cli
       turns_(context_, timers_) {}
 
 Reactor::~Reactor() {
-  // Pending handlers hold connections, which need this object to leave: let them run while it
-  // stands.
+  // Pending handlers hold connections, which unregister from this object: let them run while it
+  // still exists.
   AbortAll();
   for (const auto& listener : listeners_) listener->Abort();
   ticker_.cancel();
@@ -108,7 +108,7 @@ void Reactor::Accept(Door& door, Socket socket) {
   accepting_from_ = *client;
   door.Accept(*this, std::move(socket));
   accepting_ = nullptr;
-  // Still there if the door made no connection of it.
+  // Still set if the door did not make a connection of it.
   clients_.Leave(std::exchange(accepting_from_, nullptr));
 }
 
@@ -129,7 +129,7 @@ void Reactor::Tick() {
   ticker_.async_wait([this](boost::system::error_code) { Tick(); });
 }
 
-/// What is due at once is done a few at a time, with all that arrives meanwhile in between.
+/// Handles deadlines that are due together a few at a time, with new events in between.
 void Reactor::RunDue() {
   const bool more = timers_.RunDue(kDueAtOnce);
   if (!more || std::exchange(due_posted_, true)) return;
@@ -161,7 +161,7 @@ void Reactor::FinishDrain() {
   const auto now = std::chrono::steady_clock::now();
   if (now >= drain_deadline_) {
     AbortAll();
-    // What the aborted ones leave behind gets a little time, too.
+    // Work that aborted connections leave behind gets a little time, too.
     if (Busy() && now < drain_deadline_ + kLastWork) return;
   } else {
     if (connections_ != nullptr || Busy()) return;

@@ -25,7 +25,7 @@ namespace weir::net {
 
 class Listener;
 
-/// A protocol that is spoken on a listening address, on all reactors.
+/// A protocol served on a listening address, on all reactors.
 ///
 /// Thread safety: Accept is called on every reactor's thread; keep state per reactor.index().
 class Door {
@@ -39,21 +39,21 @@ class Door {
   /// the socket. A socket that is destroyed is closed.
   virtual void Accept(Reactor& reactor, Socket socket) = 0;
 
-  /// As Accept, when there are too many connections already: for doors that have questions which
-  /// must always be answered. Must bound the number and the time of such connections itself.
+  /// Like Accept, when there are too many connections already: for doors with requests that must
+  /// always be answered. Must itself bound the number and the time of such connections.
   virtual void AcceptUrgent(Reactor& reactor, Socket socket) {
     (void)reactor;
     (void)socket;
   }
 };
 
-/// One reactor's connections that came in by one door.
+/// One reactor's connections that one door accepted.
 struct DoorShare {
   const Door* door = nullptr;
   std::size_t open = 0;
 };
 
-/// Counts of one reactor, written by its thread and read by anyone.
+/// Counters of one reactor, written by its thread and readable from any.
 struct ReactorStats {
   std::atomic<std::uint64_t> accepted{0};
   std::atomic<std::uint64_t> rejected{0};  ///< too many connections, or too many of one client
@@ -83,11 +83,11 @@ class Reactor {
   /// True once the service has begun to shut down: replies should say `Connection: close`.
   bool draining() const noexcept { return draining_; }
 
-  /// True while it is being destroyed: what still runs lets go, and begins nothing.
+  /// True while it is being destroyed: handlers that still run release all and start nothing.
   bool stopping() const noexcept { return stopping_; }
 
-  /// Hands a fresh socket to the door. A tenth of all connections is kept for each other door, so
-  /// that no door shuts another out; beyond that, and beyond what one client may have, it is for
+  /// Hands a fresh socket to the door. A tenth of all connections is reserved for each other door,
+  /// so that no door starves another; beyond that, and beyond what one client may have, it goes to
   /// the door's AcceptUrgent.
   void Accept(Door& door, Socket socket);
   /// Owns the listener from now on. Before Run.
@@ -97,10 +97,10 @@ class Reactor {
   void Run();
   /// Any thread.
   void Stop() { context_.stop(); }
-  /// Accepts no new connections and asks the open ones to finish; `done` runs when the last has
-  /// gone. After `patience` what is left is aborted.
+  /// Accepts no new connections and drains the open ones; `done` runs when the last has closed.
+  /// After `patience` the rest is aborted.
   void Drain(std::chrono::milliseconds patience, std::function<void()> done);
-  /// A drain also waits until this is false: for work that ended connections leave behind. Must be
+  /// A drain also waits until this returns false: for work that closed connections leave. Must be
   /// callable as long as the reactor runs.
   void AwaitInDrain(std::function<bool()> busy) { busy_.push_back(std::move(busy)); }
 
@@ -124,7 +124,7 @@ class Reactor {
   std::deque<DoorShare> shares_;
   Clients clients_;
   DoorShare* accepting_ = nullptr;            // whose connection is being made
-  Clients::Entry* accepting_from_ = nullptr;  // by whom
+  Clients::Entry* accepting_from_ = nullptr;  // its client
   Connection* connections_ = nullptr;
   bool draining_ = false;
   bool stopping_ = false;
@@ -132,7 +132,7 @@ class Reactor {
   std::chrono::steady_clock::time_point drain_deadline_;
   std::function<void()> drained_;
   std::vector<std::function<bool()>> busy_;
-  Turns turns_;  // gone first: those that wait hold connections
+  Turns turns_;  // destroyed first: waiting operations hold connections
 };
 
 }  // namespace weir::net

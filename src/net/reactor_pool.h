@@ -33,7 +33,7 @@ class ReactorPool {
   std::size_t size() const noexcept { return reactors_.size(); }
   Reactor& reactor(std::size_t index) noexcept { return *reactors_[index]; }
 
-  /// Opens `address` on every reactor; before Start. `door` must outlive the pool. Answers the
+  /// Opens `address` on every reactor; before Start. `door` must outlive the pool. Returns the
   /// endpoint with its real port. Connections wait in the kernel until Start.
   Result<Endpoint> Listen(Door& door, std::string_view address);
 

@@ -12,10 +12,10 @@ namespace {
 using Outcome = Transport::Outcome;
 
 constexpr std::size_t kPiece = std::size_t{16} << 10U;
-/// Reads of one stream before the others have their turn. Whoever sends without end delays each
-/// answer to the others by this much work, so it is little.
+/// Reads of one stream before others have their turn. A peer that sends without pause delays each
+/// answer to the others by this much work, so the number is small.
 constexpr int kFairRounds = 2;
-/// For a peer to notice the end and to end its own side, and what is taken from it meanwhile.
+/// How long a peer has to notice the end and close its own side, and how much it may send then.
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr std::size_t kMostLingered = std::size_t{16} << 20U;
 
@@ -72,7 +72,7 @@ void Stream::Run() {
   Settle();
 }
 
-/// One read and the answers to it. False when there is nothing to do until something happens.
+/// One read and the answers to it. False when there is nothing to do until the next event.
 bool Stream::Step() {
   if (closed()) return false;
   if (!Flush()) {
@@ -91,7 +91,7 @@ bool Stream::Step() {
   return true;
 }
 
-/// False if there is nothing to go on with.
+/// False if there was nothing to read, or the connection is broken.
 bool Stream::Read() {
   if (ended_ || !readable_) return false;
   const Transport::Received received = transport_.Receive(session_.Space());
@@ -133,7 +133,7 @@ bool Stream::AllSent() const {
 }
 
 /// Ends our side and reads until the peer ends its own: closing while bytes are unread would reset
-/// the connection and could take the last answer with it.
+/// the connection and could lose the last answer.
 void Stream::Finish() {
   if (ended_ || blocked_ || !transport_.ShutDownSend()) return Close();
   state_ = State::kLingering;
@@ -163,10 +163,10 @@ bool Stream::Discard() {
   return readable_;
 }
 
-/// Nothing can be done now: says what to wait for, and for how long.
+/// Nothing can be done now: sets what to wait for, and for how long.
 void Stream::Settle() {
   if (closed()) return;
-  // What arrives meanwhile waits for the turn as well, or there would be a way around it.
+  // Bytes that arrive meanwhile also wait for the turn, or a peer could bypass it.
   if (turn_) return SetTimer();
   if (!AllSent()) {
     transport_.AwaitWritable();
@@ -184,7 +184,7 @@ void Stream::Settle() {
 
 Stream::Timing Stream::TimingNow() const {
   if (state_ == State::kLingering) return Timing::kLinger;
-  // Before all else: whoever takes answers late would begin the time anew with each.
+  // Checked first: a peer that takes answers slowly would otherwise restart this time with each.
   const Stage stage = session_.stage();
   if (!transport_.ready() || stage == Stage::kGreeting) return Timing::kGreeting;
   if (!AllSent()) return Timing::kWrite;
@@ -221,7 +221,7 @@ std::chrono::milliseconds Stream::LimitOf(Timing timing) const noexcept {
 void Stream::SetTimer() {
   const Timing now = TimingNow();
   const bool progress = std::exchange(progress_, false);
-  // Who has not said who it is does not earn time by being answered.
+  // A peer that has not finished its greeting earns no time by being answered.
   const bool renewed = progress && now != Timing::kGreeting && now != Timing::kLinger;
   if (now == timing_ && !renewed) return;
   timing_ = now;
@@ -239,7 +239,7 @@ void Stream::OnDeadline() {
 void Stream::Drain(std::chrono::milliseconds grace) {
   if (closed() || std::exchange(draining_, true)) return;
   grace_ = grace;
-  // Those who have asked for nothing have the grace alone, from now on.
+  // Connections without a request get only the grace period, from now on.
   if (timing_ == Timing::kIdle || timing_ == Timing::kGreeting) timing_ = Timing::kNone;
   Run();
 }

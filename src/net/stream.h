@@ -3,9 +3,9 @@
 // The one loop between a peer and a session. Every door of the service uses it, so
 // there is one rule of back-pressure and one set of time limits:
 //
-//  - While older bytes wait for the peer, the session makes nothing newer and nothing is read.
+// - While older bytes wait for the peer, the session produces no newer ones and nothing is read.
 //  - Nothing is read while the session cannot answer it: while it waits for a store or a handler,
-//    or has answers left to make.
+// or still has answers to write.
 //  - Whatever the peer is expected to do next has a time limit. Only an answer earns more time:
 //    bytes that trickle in do not.
 
@@ -26,17 +26,17 @@ class Turns;
 /// Thread safety: belongs to its reactor's thread.
 class Stream final : public Transport::Watcher, private TimerWheel::Entry {
  public:
-  /// What is to be done when everything that was said has been sent.
+  /// What to do when all output has been sent.
   enum class Next : std::uint8_t {
     kRead,   ///< everything is answered: read on
     kAgain,  ///< more answers can be made
-    kWait,   ///< until Wake: a store or a handler has yet to answer
+    kWait,   ///< until Wake: a store or a handler has not answered yet
     kClose,  ///< the conversation is over
   };
 
   /// What the peer is expected to do.
   enum class Stage : std::uint8_t {
-    kGreeting,  ///< say who it is
+    kGreeting,  ///< handshake and authenticate
     kIdle,      ///< begin a request
     kRequest,   ///< complete a request
     kBusy,      ///< nothing: requests are under way that have time limits of their own
@@ -47,30 +47,30 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
     std::chrono::milliseconds greeting{10'000};
     std::chrono::milliseconds idle{75'000};
     std::chrono::milliseconds request{30'000};
-    std::chrono::milliseconds write{30'000};  ///< to take some of what is sent to it
+    std::chrono::milliseconds write{30'000};  ///< to accept some of the output
   };
 
-  /// A conversation without the peer: bytes in, checks, answers out.
+  /// A conversation without its transport: bytes in, checks, answers out.
   class Session {
    public:
-    /// Where to put what arrives, at least one byte; then Received.
+    /// Where to write received bytes, at least one; Received follows.
     virtual std::span<char> Space() = 0;
     virtual void Received(std::size_t size) = 0;
-    /// The peer will send no more; what has come in is still answered.
+    /// The peer will send no more; what was received is still answered.
     virtual void EndOfInput() = 0;
 
-    /// Makes answers out of what has arrived, if it can. Called when Output is empty, or cannot be
-    /// sent before the transport is ready.
+    /// Answers what has arrived, if it can. Called when Output is empty, or cannot be sent before
+    /// the transport is ready.
     virtual Next Advance() = 0;
-    /// What is to be sent, oldest first. May grow at its end at any time.
+    /// Bytes to send, oldest first. May grow at its end at any time.
     virtual std::string_view Output() const = 0;
-    /// So much of the output is gone.
+    /// `size` bytes of the output were sent.
     virtual void Sent(std::size_t size) = 0;
 
     virtual Stage stage() const = 0;
-    /// The peer took too long for that. True: close at once. False: Advance has last words.
+    /// The peer took too long for it. True: close now. False: Advance has a last answer to send.
     virtual bool OnTimeout(Stage stage) = 0;
-    /// The stream is closed, for whatever reason. The last call, though answers may still come.
+    /// The stream is closed, for whatever reason. The last call, though answers may still arrive.
     virtual void OnClosed() {}
 
    protected:
@@ -83,15 +83,15 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
 
   /// Begins to serve.
   void Start();
-  /// The session has something new to say or to do. Not to be called from within Advance.
+  /// The session has new output or new work. Must not be called from within Advance.
   void Wake();
-  /// The same, when the others had their turn. May be called at any time.
+  /// Like Wake, after the others have had their turn. May be called at any time.
   void WakeLater();
-  /// Closes after what is under way, and after `grace` if nothing is.
+  /// Closes when requests under way are done, and after `grace` if there are none.
   void Drain(std::chrono::milliseconds grace);
-  /// The peer has no more than this to say who it is, from now on.
+  /// Limits the time left for the peer's greeting to this, from now on.
   void LimitGreeting(std::chrono::milliseconds limit);
-  /// Closes at once, whatever is under way.
+  /// Closes immediately, whatever is under way.
   void Close();
   bool closed() const noexcept { return state_ == State::kClosed; }
 
@@ -101,7 +101,7 @@ class Stream final : public Transport::Watcher, private TimerWheel::Entry {
 
  private:
   enum class State : std::uint8_t { kOpen, kLingering, kClosed };
-  /// Which time limit runs.
+  /// Which time limit is running.
   enum class Timing : std::uint8_t { kNone, kGreeting, kIdle, kRequest, kWrite, kLinger };
 
   void OnDeadline() override;

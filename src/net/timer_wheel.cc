@@ -23,7 +23,7 @@ TimerWheel::~TimerWheel() {
 
 void TimerWheel::Link(Entry& entry) noexcept {
   entry.Unlink();
-  // A deadline beyond the wheel's horizon is looked at again when the wheel comes round.
+  // A deadline beyond the wheel's horizon is checked again when the wheel comes round.
   entry.linked_at_ = std::min(std::max(entry.deadline_, now_ + 1), now_ + kSlots - 1);
   Entry*& head = slots_[entry.linked_at_ % kSlots];
   entry.next_ = head;

@@ -10,7 +10,7 @@ namespace weir::net {
 
 /// Coarse deadlines for many connections at almost no cost: a request that pushes its connection's
 /// deadline further away writes one integer. Only when the wheel reaches the place where an entry
-/// was linked does it look whether the deadline has moved, and links it further on.
+/// was linked does it check whether the deadline has moved, and link it further on.
 ///
 /// Thread safety: belongs to one reactor's thread.
 class TimerWheel {
@@ -55,16 +55,16 @@ class TimerWheel {
 
   void Cancel(Entry& entry) noexcept { entry.Unlink(); }
 
-  /// Moves on by one tick and calls OnDeadline of what is due.
+  /// Advances by one tick and calls OnDeadline of the entries that are due.
   void Tick() {
     Advance();
     while (RunDue(kSlots)) {
     }
   }
 
-  /// The same in two steps, for those who have other work in between: thousands of connections that
-  /// were opened together are due together. RunDue calls OnDeadline of `most` entries; false: there
-  /// are no more.
+  /// Like Tick in two steps, for callers with other work in between: thousands of connections that
+  /// were opened together are due together. RunDue calls OnDeadline of `most` entries; false: no
+  /// more are due.
   void Advance();
   bool RunDue(std::size_t most);
 
@@ -79,7 +79,7 @@ class TimerWheel {
   void Link(Entry& entry) noexcept;
 
   std::array<Entry*, kSlots> slots_{};
-  std::deque<Entry*> due_;  // the slots of this tick and of those before that are not done with
+  std::deque<Entry*> due_;  // slots of this and earlier ticks that are not finished
   std::uint64_t now_ = 0;
 };
 

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{1000};
 constexpr unsigned char kSessionIdContext[] = "weir";
-/// What a client may show of certificates: OpenSSL takes as much memory before it has them.
+/// The size of certificates that a client may send: OpenSSL allocates as much before they arrive.
 constexpr long kMostCertificates = 32L << 10U;
 
 }  // namespace
 
 struct TlsContext::Loaded {
   std::unique_ptr<SSL_CTX, Free> context;
-  std::string alpn;  // as on the wire: each name behind its length
+  std::string alpn;  // as on the wire: each name after its length
 
   static int ChooseProtocol(SSL* /*ssl*/, const unsigned char** out, unsigned char* out_size,
                             const unsigned char* offered, unsigned offered_size, void* self) {
@@ -119,7 +119,7 @@ Status TlsContext::Reload() {
   auto loaded = Read();
   {
     const std::lock_guard lock(mutex_);
-    // Also after a failure: the same bad files are not tried, nor complained about, over and over.
+    // Also after a failure: the same bad files must not be tried and logged over and over.
     fingerprint_ = fingerprint;
     if (loaded.ok()) {
       loaded_ = *loaded;
@@ -142,7 +142,7 @@ void TlsContext::Watch() {
     lock.lock();
     if (!settled || now == fingerprint_) continue;
     lock.unlock();
-    static_cast<void>(Reload());  // on_reload_ has told of it
+    static_cast<void>(Reload());  // on_reload_ has reported the outcome
     lock.lock();
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // TLS for every door, without sockets: a connection feeds a TlsSession what it received and sends
-// what the session gives it, whichever way it does its I/O. OpenSSL stays out of this header.
+// what the session returns, however it does its I/O. OpenSSL stays out of this header.
 
 #include <chrono>
 #include <condition_variable>
@@ -35,12 +35,12 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  /// Takes bytes from the peer and goes on with the handshake. An error is final: send what Drain
-  /// still gives (an alert that tells the peer why), then close.
+  /// Takes bytes from the peer and continues the handshake. An error is final: send what Drain
+  /// still returns (an alert that tells the peer why), then close.
   Status Feed(std::string_view received);
-  /// What the peer said, as far as it is complete; 0: nothing (more) yet. An error is final.
+  /// Decrypts what was received, as far as it is complete; 0: nothing (more) yet. Errors are final.
   Result<std::size_t> Read(std::span<char> plain);
-  /// Encrypts; Drain gives the result. Requires established().
+  /// Encrypts; Drain returns the result. Requires established().
   Status Write(std::string_view plain);
   /// Bytes to send to the peer; 0: none.
   std::size_t Drain(std::span<char> cipher);
@@ -49,9 +49,9 @@ class TlsSession {
   bool client() const noexcept;
   /// The handshake is done.
   bool established() const noexcept { return established_; }
-  /// The peer has said that it sends no more.
+  /// The peer has announced that it sends no more.
   bool peer_closed() const noexcept { return peer_closed_; }
-  /// Tells the peer that no more is sent; Drain gives the bytes.
+  /// Announces to the peer that no more is sent; Drain returns the bytes.
   void Close();
 
   /// The protocol chosen by ALPN; empty if the client did not ask.
@@ -74,22 +74,22 @@ class TlsSession {
 
 /// The certificates of a listener, reloaded when their files change: new connections
 /// get the new ones, open connections keep theirs. Files that cannot be used change
-/// nothing. A thread of its own looks at the files every second and reads them when they have
-/// stopped changing: no reactor waits for a disk, and no half of a new pair is read.
+/// nothing. A separate thread checks the files every second and reads them when they have
+/// stopped changing: no reactor waits for a disk, and no half-written pair is read.
 ///
 /// Thread-safe.
 class TlsContext {
  public:
-  /// Told after every attempt to read changed files, on the thread that made it.
+  /// Called after every attempt to read changed files, on the thread that made it.
   using OnReload = std::function<void(const Status&)>;
 
-  /// `protocols`: what ALPN may choose, best first ("h2", "http/1.1"); empty: ALPN is not spoken.
+  /// `protocols`: what ALPN may choose, best first ("h2", "http/1.1"); empty: no ALPN.
   static Result<std::shared_ptr<TlsContext>> Load(TlsFiles files,
                                                   std::vector<std::string> protocols,
                                                   OnReload on_reload = {});
   ~TlsContext();
 
-  /// State for a new connection.
+  /// Creates the state of a new connection.
   Result<std::unique_ptr<TlsSession>> NewSession();
 
   /// Reads the files now (on SIGHUP). On an error the certificates stay as they are.
@@ -116,7 +116,7 @@ class TlsContext {
 /// What we require of servers that we connect to. Their certificates are always verified, by name,
 /// unless that is turned off.
 struct TlsClientOptions {
-  std::string ca;           ///< PEM file of who may vouch for them; empty: the system's
+  std::string ca;           ///< PEM file of the CAs that are trusted; empty: the system's
   std::string certificate;  ///< shown to servers that ask for one, with `key`; empty: none
   std::string key;
   bool verify = true;
@@ -130,8 +130,8 @@ class TlsClientContext {
   static Result<std::shared_ptr<TlsClientContext>> Load(const TlsClientOptions& options);
   ~TlsClientContext();
 
-  /// State for a new connection to a server that must have a certificate for `host`, a name or an
-  /// address.
+  /// Creates the state of a new connection to a server that must have a certificate for `host`, a
+  /// name or an address.
   Result<std::unique_ptr<TlsSession>> NewSession(const std::string& host) const;
 
  private:

@@ -24,9 +24,9 @@ std::string LastTlsError() {
   if (code == 0) {
     return "unknown error";
   }
-  // As an open that failed leaves it: not one of OpenSSL's reasons.
+  // A failed open leaves a system error here, not one of OpenSSL's reasons.
   if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
-  // Where it found nothing that it could read at all, its own words say little.
+  // If it found nothing readable at all, OpenSSL's own message says little.
   if (ERR_GET_REASON(code) == PEM_R_NO_START_LINE || ERR_GET_REASON(code) == ERR_R_UNSUPPORTED) {
     return "it contains no such PEM block";
   }
@@ -46,7 +46,7 @@ Status SetUp(SSL_CTX* context) {
   }
   SSL_CTX_set_options(
       context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // Idle connections give their record buffers back.
+  // Idle connections release their record buffers.
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_default_passwd_cb(context, NoPassword);
   return {};
@@ -73,7 +73,7 @@ Status TlsSession::Feed(std::string_view received) {
   return established_ ? Status() : Handshake();
 }
 
-/// Whether what comes next is, or belongs to, the first or second hello of a client.
+/// Whether the next bytes belong to the first or second hello of a client.
 bool TlsSession::Begins() const noexcept {
   if (established_ || client()) return false;
   switch (SSL_get_state(state_->ssl.get())) {
@@ -162,7 +162,7 @@ std::string TlsSession::peer_name() const {
     return {};
   }
   X509_NAME* const subject = X509_get_subject_name(certificate.get());
-  // With two names nobody could say which one counts.
+  // With two names it would be ambiguous which one counts.
   const int first = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   if (first < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, first) >= 0) return {};
   char name[256];

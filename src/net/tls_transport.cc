@@ -10,8 +10,8 @@ namespace weir::net {
 namespace {
 
 constexpr std::size_t kRecord = std::size_t{16} << 10U;
-/// So much is encrypted ahead of a peer that does not read. All else waits where it is accounted
-/// for, with whoever sends it.
+/// How much is encrypted ahead for a peer that does not read. The rest waits with the sender, where
+/// it is accounted for.
 constexpr std::size_t kAhead = std::size_t{64} << 10U;
 /// Memory that an idle connection keeps for what is sent next.
 constexpr std::size_t kKeptRecords = std::size_t{32} << 10U;
@@ -47,8 +47,8 @@ Transport::Received TlsTransport::Receive(std::span<char> space) noexcept {
   if (tls_->peer_closed()) return {Outcome::kEnd};
   std::array<char, kRecord> cipher;
   const Received received = carrier_->Receive(cipher);
-  // An end that TLS does not vouch for may be somebody else's: whoever reads an answer until its
-  // end must not take it for that.
+  // An end without a TLS close alert may be forged by a third party: a client that reads an answer
+  // until its end must not take it for complete.
   if (received.outcome == Outcome::kEnd && tls_->client()) return Broken();
   if (received.outcome != Outcome::kBytes) return received;
   if (!Feed({cipher.data(), received.size}) || !Flush()) return Broken();
@@ -67,7 +67,7 @@ std::string TlsTransport::failure() const {
   return failure_.empty() ? Transport::failure() : failure_;
 }
 
-/// As much as fits and is complete. False if that cannot go on and nothing came before.
+/// Decrypts as much as fits and is complete. False if that failed and nothing was decrypted before.
 bool TlsTransport::Decrypt(std::span<char> space, std::size_t& size) {
   while (size < space.size()) {
     const Result<std::size_t> read = tls_->Read(space.subspan(size));
@@ -97,7 +97,7 @@ std::ptrdiff_t TlsTransport::Send(std::string_view bytes, std::string_view rest)
   return static_cast<std::ptrdiff_t>(sent);
 }
 
-/// Sends what TLS has to say. False if the connection is broken.
+/// Sends what TLS has produced. False if the connection is broken.
 bool TlsTransport::Flush() {
   std::array<char, kRecord> piece;
   while (const std::size_t size = tls_->Drain(piece)) cipher_.append(piece.data(), size);
@@ -106,7 +106,7 @@ bool TlsTransport::Flush() {
   if (sent < 0) return false;
   sent_ += static_cast<std::size_t>(sent);
   if (sent_ < cipher_.size()) {
-    // Waiting keeps the owner alive, which may be about to go.
+    // Waiting would hold the owner, which may be about to be destroyed.
     if (!closing_) carrier_->AwaitWritable();
     return true;
   }
@@ -180,7 +180,7 @@ bool TlsTransport::ShutDownSend() noexcept {
   return cipher_.empty() ? carrier_->ShutDownSend() : true;
 }
 
-/// Without the alert that says that all was sent.
+/// Closes without the alert that says that everything was sent.
 void TlsTransport::Reset() noexcept {
   closing_ = true;
   carrier_->Reset();

@@ -14,7 +14,7 @@ namespace weir::net {
 
 /// TLS on top of another transport: carries plain bytes to and from a peer, encrypted. Either side
 /// of a connection; the handshake continues with each Receive. A step of it takes a millisecond, so
-/// those who shake hands take turns, and who is connected already waits for one of them at most.
+/// connections in a handshake take turns, and an established one waits for at most one of them.
 ///
 /// Thread safety: belongs to its reactor's thread.
 class TlsTransport final : public Transport, private Transport::Watcher {
@@ -57,7 +57,7 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   std::string failure_;
   std::string cipher_;    // encrypted, and not yet taken by the carrier
   std::size_t sent_ = 0;  // of cipher_
-  bool left_ = false;     // there is something to tell that the carrier knows nothing of
+  bool left_ = false;     // TLS holds bytes or an error that the carrier does not signal
   bool broken_ = false;
   bool closing_ = false;
   bool shut_down_ = false;       // our side is over once cipher_ is sent
@@ -66,8 +66,8 @@ class TlsTransport final : public Transport, private Transport::Watcher {
   bool await_turn_ = false;
 };
 
-/// What carries bytes to and from the peer of a socket that was accepted: by TLS if `tls` is not
-/// null. Null, and said in the log, if that cannot begin.
+/// Makes the transport of an accepted socket: TLS if `tls` is not null. Returns null, and logs why,
+/// if that cannot start.
 std::unique_ptr<Transport> Carry(Socket socket, Reactor& reactor, TlsContext* tls);
 
 }  // namespace weir::net

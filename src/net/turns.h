@@ -11,20 +11,20 @@
 
 namespace weir::net {
 
-/// The connections of a reactor that have more to do than their share. One of them has its turn
-/// each time the reactor has looked for news: so whoever asks little waits for one turn of those
-/// who ask much, however many there are.
+/// The connections of a reactor that have more work than their share. One of them has its turn
+/// each time the reactor has polled for events: so a connection with little work waits for one turn
+/// of the busy ones, however many there are.
 ///
-/// Bytes that are read only to be thrown away, from peers that have had their last answer, are also
-/// counted: all connections of the reactor share so many of them. Whoever sends more fills its own
-/// window and waits, and does not keep the reactor busy.
+/// Bytes that are read only to be discarded, from peers that have had their last answer, are also
+/// counted: all connections of the reactor share one allowance. A peer that sends more fills its
+/// own window and waits, and does not keep the reactor busy.
 ///
 /// Thread safety: belongs to its reactor's thread.
 class Turns final : private TimerWheel::Entry {
  public:
   using Operation = boost::asio::detail::operation;
 
-  /// What may be thrown away at once, as much as one peer may send, and then with each tick: 32 MiB
+  /// How much may be discarded at once, as much as one peer may send, and then per tick: 32 MiB
   /// a second, which take a reactor 2 to 3 % of its time.
   static constexpr std::size_t kMostSpare = std::size_t{16} << 20U;
   static constexpr std::size_t kSparePerTick = (std::size_t{32} << 20U) / 10;
@@ -41,21 +41,21 @@ class Turns final : private TimerWheel::Entry {
     if (!posted_) Next();
   }
 
-  /// The same, when there is something to spare, too.
+  /// Like Await, but also waits for some of the allowance.
   void AwaitSpare(Operation& turn) {
     sparing_.push(&turn);
     if (!posted_) Next();
   }
 
-  /// So many bytes may be thrown away now.
+  /// How many bytes may be discarded now.
   std::size_t spare() const noexcept { return spare_; }
-  /// So many of them were.
+  /// Records how many were discarded.
   void Spend(std::size_t bytes) noexcept {
     spare_ -= std::min(spare_, bytes);
     if (spare_ < kMostSpare) timers_.Set(*this, std::chrono::milliseconds(0));
   }
 
-  /// A turn has begun: the next one stands behind whatever has arrived meanwhile.
+  /// A turn has begun: the next one queues behind whatever has arrived meanwhile.
   void Next() {
     if (Operation* const turn = spare_ > 0 ? sparing_.front() : nullptr) {
       sparing_.pop();

@@ -121,8 +121,8 @@ bool Courier::Wait(std::chrono::milliseconds pause) const {
   return true;
 }
 
-/// Whether it need not be delivered here: another has done it, or there was a stop, which may have
-/// left that open.
+/// Whether it need not be delivered here: another sender has delivered it, or there was a stop,
+/// which may have left that open.
 bool Courier::IsOver(Parcel& parcel) const {
   if (stop_.stop_requested()) return true;
   if (options_.is_settled && options_.is_settled(parcel.event)) {
@@ -134,9 +134,9 @@ bool Courier::IsOver(Parcel& parcel) const {
 
 void Courier::DeliverOne(Parcel& parcel) {
   if (IsOver(parcel)) return;
-  // Not before: to ask may take long, and what was delivered meanwhile says nothing of now.
+  // Taken after IsOver, which may take long: deliveries during it say nothing about now.
   const Steady::time_point began = Steady::now();
-  // Asked again after each pause: it may have been a long one, and another may have delivered it.
+  // Checked again after each pause: it may have been long, and another may have delivered it.
   for (bool first = true; first || !IsOver(parcel); first = false) {
     if (!health_.MayTry(parcel.event.channel, Steady::now()) &&
         PutOff(parcel, "the provider is down")) {

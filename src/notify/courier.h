@@ -28,66 +28,66 @@ enum class Fate : std::uint8_t {
   kOptedOut,
 };
 
-/// An event on its last mile.
+/// An event to be delivered.
 struct Parcel {
   Event event = {};
   Fate fate = Fate::kWaiting;
   int attempts = 0;
   std::string reason = {};
   Micros not_before = 0;  ///< kDelayed
-  /// kDuplicate: it was delivered, and that is not recorded under its id yet. It was delivered
-  /// under another one (Event::earlier_id), or the report could not be made then.
+  /// kDuplicate: it was delivered, but that is not yet recorded under its ID. It was delivered
+  /// under another one (Event::earlier_id), or could not be reported at the time.
   bool unrecorded = false;
 
   bool dead() const { return fate == Fate::kMalformed || fate == Fate::kUndeliverable; }
-  /// What to report, unless it waits or is a duplicate of the same id.
+  /// The report about it, unless it waits or is a duplicate of the same ID.
   Delivery ToDelivery() const;
 };
 
-/// Whether an event of its earlier_id, created then, is the same notification.
+/// Whether an event with the ID earlier_id, created at that time, is the same notification.
 bool IsSame(Micros earlier_created_at, const Event& event) noexcept;
 
-/// For the statistics; kWaiting has none and must not be asked for.
+/// For the statistics; must not be called with kWaiting, which has none.
 DeliveryStats::Result ResultOf(Fate fate) noexcept;
 
-/// Decides kDelayed or kOptedOut if the user wishes so.
+/// Sets kDelayed or kOptedOut if the user's preferences require it.
 void Respect(const Preferences& preferences, Micros now, Parcel& parcel);
 
 struct CourierOptions {
   /// Users whose messages are delivered at the same time; one user's keep their order.
   std::size_t workers = 1;
   RetryPolicy retry = {};
-  /// Whether what is kDelayed is kept. Otherwise a message waits here for a provider that is down.
+  /// Whether kDelayed parcels are stored. If not, a message waits here for a provider that is down.
   bool may_delay = false;
-  /// Asked before each delivery: whether somebody else has made it meanwhile. On any of the
-  /// workers.
+  /// Called before each delivery: whether another sender has delivered it meanwhile. Runs on any
+  /// worker.
   std::function<bool(const Event&)> is_settled = {};
-  /// Told of each attempt that failed and that another will follow. On any of the workers.
+  /// Called for each failed attempt that another will follow. Runs on any worker.
   std::function<void(const Delivery&)> on_failure = {};
-  /// Told every second while a message waits here. On any of the workers.
+  /// Called every second while a message waits here. Runs on any worker.
   std::function<void()> on_wait = {};
 };
 
 /// Delivers parcels with a provider: users in parallel, with retries.
 ///
-/// Not thread-safe: one thread calls Deliver. The stop may be asked for from any thread.
+/// Not thread-safe: one thread calls Deliver. Any thread may request the stop.
 class Courier {
  public:
-  /// What is given must outlive this.
+  /// All arguments must outlive this.
   Courier(Provider& provider, DeliveryStats& stats, const Clock& clock, CourierOptions options,
           std::stop_token stop);
 
-  /// Decides the fate of each parcel that waits. Once stop is asked for, deliveries that fail are
-  /// not tried again, and what is not decided then keeps waiting.
+  /// Decides the fate of each waiting parcel. After a stop request, failed deliveries are
+  /// not retried, and parcels not decided by then stay waiting.
   void Deliver(std::span<Parcel* const> parcels);
 
  private:
   bool IsOver(Parcel& parcel) const;
   void DeliverOne(Parcel& parcel);
   Tried Try(const Parcel& parcel);
-  /// False if a stop was asked for.
+  /// False if a stop was requested.
   bool Wait(std::chrono::milliseconds pause) const;
-  /// Whether there was a reason to put it off: its provider is down, and it is not too old.
+  /// Whether it could be put off: its provider is down, and it is not too old.
   bool PutOff(Parcel& parcel, std::string reason) const;
 
   Provider& provider_;

@@ -10,7 +10,7 @@
 namespace weir::notify {
 namespace {
 
-// seq grows with every id, so the oldest are those far below the largest.
+// seq increases with every ID, so the oldest are those far below the largest.
 constexpr std::array<const char*, 2> kSteps = {
     "CREATE TABLE delivered (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE)",
     "ALTER TABLE delivered ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0"};

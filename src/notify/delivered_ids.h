@@ -13,24 +13,24 @@
 
 namespace weir::notify {
 
-/// The IDs of delivered events, in a SQLite file, so that an event that comes twice is delivered
+/// The IDs of delivered events, in a SQLite file, so that an event that arrives twice is delivered
 /// once, even across restarts. The latest `max` IDs are kept.
 ///
 /// Not thread-safe: one thread at a time.
 class DeliveredIds {
  public:
-  /// `directory` is made if it is not there.
+  /// Creates `directory` if it does not exist.
   static Result<std::unique_ptr<DeliveredIds>> Open(const std::string& directory,
                                                     std::int64_t max = 1'000'000);
 
-  /// Those of `ids` that are known.
+  /// Those of `ids` that are present.
   Result<std::unordered_set<std::string>> Known(std::span<const std::string> ids);
 
-  /// When the event of this id was created, as Add was told; 0: it is not known.
+  /// When the event with this ID was created, as passed to Add; 0: unknown.
   Result<Micros> CreatedAt(const std::string& id);
 
-  /// On disk when it returns. Ids that are known already do no harm. `created`: when their events
-  /// were, in the same order; empty: not known.
+  /// On disk when it returns. Adding known IDs is harmless. `created`: when their events were
+  /// created, in the same order; empty: unknown.
   Status Add(std::span<const std::string> ids, std::span<const Micros> created = {});
 
  private:

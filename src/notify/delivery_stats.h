@@ -23,14 +23,14 @@ class DeliveryStats {
   std::uint64_t count(Result result) const noexcept {
     return results_[result].load(std::memory_order_relaxed);
   }
-  /// An attempt failed, and another follows.
+  /// Counts a failed attempt that another will follow.
   void Retry() noexcept { retries_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t retries() const noexcept { return retries_.load(std::memory_order_relaxed); }
-  /// A message was delivered so long after it was accepted.
+  /// Records how long after its acceptance a message was delivered.
   void Took(Micros time) noexcept;
-  /// All of it but the lag.
+  /// All figures except the lag.
   SenderFigures figures() const noexcept;
-  /// Of the oldest message in hand, or 0 if there is none.
+  /// Sets the acceptance time of the oldest message in progress, or 0 if there is none.
   void SetOldest(Micros accepted_at) noexcept {
     oldest_.store(accepted_at, std::memory_order_relaxed);
   }

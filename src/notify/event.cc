@@ -33,7 +33,7 @@ std::uint64_t Fingerprint(std::string_view text) noexcept {
   return hash;
 }
 
-// Version 8: the bits are ours to choose. Version 4: they are random.
+// Version 8: the bits are application-defined. Version 4: they are random.
 std::string Uuid(std::uint64_t high, std::uint64_t low, std::uint64_t version) {
   high = (high & 0xFFFFFFFFFFFF0FFFU) | (version << 12U);
   low = (low & 0x3FFFFFFFFFFFFFFFU) | 0x8000000000000000U;
@@ -45,8 +45,8 @@ std::string Uuid(std::uint64_t high, std::uint64_t low, std::uint64_t version) {
   return text.data();
 }
 
-// What tells two messages of a user apart. Without channel and recipient it is the text alone, as
-// it was before there were any.
+// The text that distinguishes a user's messages. With the default channel and recipient it is the
+// message alone, for compatibility with versions that had neither.
 std::string Content(const SendRequest& request) {
   if (request.channel == kDefaultChannel && request.recipient.empty()) return request.message;
   return request.message + '\0' + request.channel + '\0' + request.recipient;
@@ -57,7 +57,7 @@ std::string RandomId() {
   return Uuid(engine(), engine(), 4);
 }
 
-// A key that is used again after its lifetime is another event. NUL cannot be part of any text.
+// A key that is reused after its lifetime makes another event. No text can contain NUL.
 std::string KeyedId(const SendRequest& request, Micros lifetime) {
   std::string text = request.user_id + '\0' + request.idempotency_key + '\0' +
                      std::to_string(lifetime) + '\0' + Content(request);
@@ -69,7 +69,7 @@ std::string KeyedId(const SendRequest& request, Micros lifetime) {
   return Uuid(high, low, 8);
 }
 
-// The form that FormatTime writes, and no other.
+// Accepts only the form that FormatTime writes.
 std::optional<Micros> ParseTime(std::string_view text) {
   const std::optional<Nanos> instant = ParseInstant(text);
   if (!instant || FormatTime(*instant / 1000) != text) return std::nullopt;
@@ -90,7 +90,7 @@ Result<std::string> TextField(const dom::object& object, const char* field, std:
   return std::string(text);
 }
 
-// Where it goes: both fields may be absent.
+// Reads channel and recipient: both may be absent.
 Status ReadAddress(const dom::object& object, Event& event) {
   dom::element given;
   if (object["channel"].get(given) == simdjson::SUCCESS) {
@@ -170,7 +170,7 @@ Result<Event> DecodeEvent(std::string_view json) {
     wanted.value = std::move(*text);
   }
   if (Status s = CheckUserId(event.user_id); !s.ok()) return s.error();
-  // It goes into log lines and headers as it is.
+  // It is written to log lines and headers unchanged.
   if (std::any_of(event.id.begin(), event.id.end(), [](char c) { return c <= ' ' || c > '~'; })) {
     return Invalid("id must be printable ASCII without spaces");
   }

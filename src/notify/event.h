@@ -22,9 +22,9 @@ struct Event {
   std::string message;
   Micros created_at = 0;  ///< kept to the millisecond on the topic
   std::string channel = std::string(kDefaultChannel);
-  std::string recipient = {};  ///< empty: the user's id
-  /// The id that the same request had the day before; empty: it has no idempotency key. An event of
-  /// that id, if it is younger than kKeyLifetime, is the same notification: one that was repeated
+  std::string recipient = {};  ///< empty: the user's ID
+  /// The ID that the same request had the day before; empty: no idempotency key. An event with that
+  /// ID, if it is younger than kKeyLifetime, is the same notification: a request repeated
   /// after midnight.
   std::string earlier_id = {};
 
@@ -33,19 +33,19 @@ struct Event {
   friend bool operator==(const Event&, const Event&) = default;
 };
 
-/// The event that a request becomes. Its id is random, or, if the request has an idempotency key,
-/// made of user, key, message and the day: a request that is repeated because its answer was lost
-/// becomes the same event, and the sender delivers that once; after midnight by its earlier_id.
+/// Creates the event of a request. Its ID is random or, with an idempotency key, derived
+/// from user, key, message and day: a request that is repeated because its answer was lost becomes
+/// the same event, and the sender delivers it once; after midnight thanks to its earlier_id.
 Event MakeEvent(const SendRequest& request, Micros now);
 
-/// A fingerprint of what is sent and where to, by which a key that comes with another message is
-/// noticed.
+/// A fingerprint of the message and its recipient, which detects a key that is reused with another
+/// message.
 std::int64_t MessageDigest(const SendRequest& request);
 
 std::string EncodeEvent(const Event& event);
 
-/// kInvalidArgument, with the reason, if `json` is not an event. `timestamp` may be absent; fields
-/// that are not ours are ignored.
+/// kInvalidArgument, with the reason, if `json` is not an event. `timestamp` may be absent;
+/// unknown fields are ignored.
 Result<Event> DecodeEvent(std::string_view json);
 
 /// 2026-01-02T03:04:05.678Z

@@ -10,16 +10,16 @@
 
 namespace weir::notify {
 
-/// Users' limits, and sending under them. Every gateway keeps these rules:
+/// Users' limits, and sending under them. Every gateway follows these rules:
 ///
 /// - In one window a user gets at most rate_limit sends; a window begins with the first send after
-///   the one before is over, and with Configure.
-/// - kSent means that the event is confirmed: nothing that was answered so is lost.
-/// - A request with an idempotency key that was sent before is answered as then and not counted.
+///   the previous one has ended, and with Configure.
+/// - kSent means that the event is confirmed: no event with this answer is lost.
+/// - A repeated request with an idempotency key gets the same answer again and is not counted.
 /// - Requests of one user are decided in the order of their Send calls.
 ///
-/// Thread-safe: any thread may call anything. Callbacks run on a thread of the gateway, once,
-/// within a bounded time, maybe before the call returns; they must not block. kUnavailable names
+/// Thread-safe: any thread may call any function. Callbacks run on a thread of the gateway, once,
+/// within a bounded time, or before the call returns; they must not block. kUnavailable names
 /// the part that is down.
 class Gateway {
  public:
@@ -28,14 +28,14 @@ class Gateway {
 
   virtual ~Gateway() = default;
 
-  /// Makes or replaces the user's limit (CheckLimit must hold). The count starts at 0 and the
-  /// window now. Answers the row as stored.
+  /// Creates or replaces the user's limit (CheckLimit must hold). The count starts at 0 and the
+  /// window now. Returns the row as stored.
   virtual void Configure(UserLimit limit, Done<UserLimit> done) = 0;
 
-  /// As Configure, but a window that is there goes on: it keeps its start and what it has counted.
+  /// Like Configure, but a current window continues: it keeps its start and its count.
   virtual void Adjust(UserLimit limit, Done<UserLimit> done) = 0;
 
-  /// Makes the user's limit unless there is one (CheckLimit must hold). True: it made one.
+  /// Creates the user's limit if there is none (CheckLimit must hold). True: it was created.
   virtual void Ensure(UserLimit limit, Done<bool> done) = 0;
 
   /// Removes the user's limit: sends are answered kUnknownUser from now on. False: there was
@@ -45,10 +45,10 @@ class Gateway {
   /// CheckSend must hold.
   virtual void Send(SendRequest request, Done<SendAnswer> done) = 0;
 
-  /// The user's row as it is counted just now. Nothing: there is none.
+  /// The user's row with its current count; nullopt if there is none.
   virtual void Find(std::string user_id, Done<std::optional<UserLimit>> done) = 0;
 
-  /// Requests that wait for an answer, for metrics.
+  /// Requests waiting for an answer, for metrics.
   virtual std::size_t waiting() const = 0;
 };
 

@@ -17,14 +17,14 @@ namespace weir::notify {
 struct DeadQuery {
   std::string user_id = {};  ///< empty: any
   std::size_t limit = 100;
-  Micros after_time = -1;  ///< behind this one, which was the last of the page before
+  Micros after_time = -1;  ///< after this one, the last of the previous page
   std::string after_id = {};
-  bool events_only = false;  ///< without what was not an event and cannot be replayed
+  bool events_only = false;  ///< excludes messages that were not events and cannot be replayed
 };
 
-/// What is known about messages and users besides the counts: states, dead letters, preferences.
+/// Everything known about messages and users except the counts: states, dead letters, preferences.
 ///
-/// Thread-safe. Callbacks run on a thread of the ledger, once, within a bounded time, maybe before
+/// Thread-safe. Callbacks run on a thread of the ledger, once, within a bounded time, or before
 /// the call returns; they must not block. kUnavailable: the database is down.
 class Ledger {
  public:
@@ -39,19 +39,19 @@ class Ledger {
 
   virtual void ListDead(DeadQuery query, Done<std::vector<DeadMessage>> done) = 0;
   virtual void FindDead(std::string event_id, Done<std::optional<DeadMessage>> done) = 0;
-  /// Puts dead letters back into the queue; answers the ids of those that it put. At most
+  /// Puts dead letters back into the queue; returns the IDs of those put back. At most
   /// kMaxDeadBatch ids.
   virtual void Replay(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) = 0;
-  /// Forgets dead letters; their messages are dropped. Answers the ids of those that were there.
+  /// Deletes dead letters; their messages are dropped. Returns the IDs of those that existed.
   virtual void Drop(std::vector<std::string> event_ids, Done<std::vector<std::string>> done) = 0;
 
-  /// Users with a limit, by their ids, behind `after`.
+  /// Users with a limit, ordered by ID, after `after`.
   virtual void ListUsers(std::string after, std::size_t limit,
                          Done<std::vector<UserLimit>> done) = 0;
 
-  /// Makes or replaces (CheckPreferences must hold).
+  /// Creates or replaces (CheckPreferences must hold).
   virtual void PutPreferences(Preferences preferences, Done<Preferences> done) = 0;
-  /// Nothing: the user has expressed none.
+  /// nullopt: the user has set none.
   virtual void FindPreferences(std::string user_id, Done<std::optional<Preferences>> done) = 0;
 };
 

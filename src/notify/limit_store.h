@@ -11,7 +11,7 @@
 
 namespace weir::notify {
 
-/// A send that was answered, under its idempotency key.
+/// An answered send and its idempotency key.
 struct KeyedSend {
   std::string user_id;
   std::string key;
@@ -26,7 +26,7 @@ struct CountDelta {
   std::int64_t sends = 0;
 };
 
-/// What a cache in front of the table of limits needs of it.
+/// What a cache in front of the table of limits needs from it.
 ///
 /// Thread-safe. Callbacks run on a thread of the store, once, within a bounded time.
 class LimitStore {
@@ -36,17 +36,17 @@ class LimitStore {
 
   virtual ~LimitStore() = default;
 
-  /// The users' rows without a lock, in the order of `users`. Windows that are over at `now` are
-  /// started again first (count 0), unless someone else just did.
+  /// The users' rows without a lock, in the order of `users`. Windows that have ended at `now` are
+  /// restarted first (count 0), unless another caller just did so.
   virtual void Load(std::vector<std::string> users, Micros now,
                     Done<std::vector<std::optional<UserLimit>>> done) = 0;
 
-  /// Adds to windows that are still the row's; others are over and need no count any more. Together
-  /// with it, sends are remembered under their keys, and the messages are written down as accepted.
+  /// Adds to windows that are still those of the rows; others have ended and need no count. In the
+  /// same transaction, stores the sends under their keys and records the messages as accepted.
   virtual void Add(std::vector<CountDelta> deltas, std::vector<KeyedSend> keyed,
                    std::vector<Accepted> accepted, std::function<void(Status)> done) = 0;
 
-  /// The send that is remembered under a key.
+  /// The send that is stored under a key.
   virtual void FindKey(std::string user_id, std::string key, Micros now,
                        Done<std::optional<KeyedSend>> done) = 0;
 };

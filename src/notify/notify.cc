@@ -65,7 +65,7 @@ Status CheckSend(const SendRequest& request) {
     return Invalid("message must not be longer than " + std::to_string(kMaxMessageBytes) +
                    " bytes");
   }
-  // Between the parts of what tells messages apart (event.cc).
+  // Zero bytes separate the parts of an event's fingerprint (event.cc).
   if (request.message.find('\0') != std::string::npos) {
     return Invalid("message must not contain zero bytes");
   }
@@ -73,7 +73,7 @@ Status CheckSend(const SendRequest& request) {
     return Invalid("Idempotency-Key must not be longer than " +
                    std::to_string(kMaxIdempotencyKeyBytes) + " bytes");
   }
-  // A database that takes only UTF-8 would refuse it with everything that goes there together.
+  // A database that accepts only UTF-8 would reject it, and everything sent together with it.
   if (!IsPrintableUtf8(request.idempotency_key)) {
     return Invalid("Idempotency-Key must be UTF-8 without control characters");
   }

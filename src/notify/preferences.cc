@@ -56,8 +56,8 @@ Status CheckPreferences(const Preferences& preferences) {
 
 Micros EndOfQuiet(const QuietHours& quiet, Micros now) {
   const Result<zone::Zone> zone = zone::Zone::Find(quiet.zone);
-  // A zone that was known and is not any more (another machine's database): better late than never,
-  // and better at once than not at all.
+  // The zone is no longer known (another machine's database): sending now is better than not
+  // sending at all.
   if (!zone.ok()) return now;
   const zone::Millis instant = now / kMicrosPerMilli;
   const int minute = zone->MinuteOf(instant);
@@ -67,7 +67,7 @@ Micros EndOfQuiet(const QuietHours& quiet, Micros now) {
   const bool morning = over_midnight && minute < quiet.to;
   if (!evening && !morning) return now;
   const zone::Day ends = evening && over_midnight ? day + 1 : day;
-  // In an hour that is repeated the first end counts, so `now` may be behind it.
+  // In an hour that is repeated the first end counts, so `now` may be after it.
   return std::max(now, zone->At(ends, quiet.to) * kMicrosPerMilli);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a user wishes: no messages on some channels, and none at night.
+// A user's preferences: no messages on some channels, and none during quiet hours.
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +16,7 @@ namespace weir::notify {
 inline constexpr std::size_t kMaxOptOuts = 32;
 inline constexpr std::size_t kMaxZoneBytes = 64;
 
-/// Every day from one time of the day to another, in a time zone. From 22:00 to 07:00 is the night.
+/// Every day from one time of day to another, in a time zone; from 22:00 to 07:00 is overnight.
 struct QuietHours {
   int from = 0;  ///< minutes since midnight, as is `to`; never the same
   int to = 0;
@@ -38,14 +38,14 @@ struct Preferences {
   friend bool operator==(const Preferences&, const Preferences&) = default;
 };
 
-/// kInvalidArgument naming what is wrong; a zone that this machine does not know is.
+/// kInvalidArgument says what is wrong, such as a zone that this machine does not know.
 Status CheckPreferences(const Preferences& preferences);
 
 /// "22:00" ⇄ minutes.
 Result<int> ParseTimeOfDay(std::string_view text);
 std::string FormatTimeOfDay(int minutes);
 
-/// When quiet hours that contain `now` are over; `now` itself if they do not contain it.
+/// When the quiet hours that contain `now` end; `now` itself if it is not in quiet hours.
 Micros EndOfQuiet(const QuietHours& quiet, Micros now);
 
 /// The form in the tables: channels joined with commas.

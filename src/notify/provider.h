@@ -18,8 +18,8 @@ class Provider {
  public:
   virtual ~Provider() = default;
 
-  /// Blocks until it is delivered or not. kUnavailable and kDeadlineExceeded: trying again may
-  /// help; any other error: it will not.
+  /// Blocks until it is delivered or has failed. kUnavailable and kDeadlineExceeded: a retry may
+  /// help; with any other error it will not.
   virtual Status Deliver(const Event& event) = 0;
 };
 
@@ -31,8 +31,8 @@ std::string SentLine(const Event& event);
 /// Prints `SMS SENT` with the user, the payload and the event's id.
 class ConsoleProvider final : public Provider {
  public:
-  /// `fd` must outlive this. A line that cannot be written within `patience` is an error: nobody
-  /// may be reading it, and the service must be able to end all the same.
+  /// `fd` must outlive this. A line that cannot be written within `patience` is an error: perhaps
+  /// no one reads it, and the service must be able to stop all the same.
   explicit ConsoleProvider(int fd = STDOUT_FILENO,
                            std::chrono::milliseconds patience = std::chrono::seconds(5))
       : fd_(fd), patience_(patience) {}
@@ -42,7 +42,7 @@ class ConsoleProvider final : public Provider {
  private:
   const int fd_;
   const std::chrono::milliseconds patience_;
-  std::mutex mutex_;  // a line is not mixed with another
+  std::mutex mutex_;  // keeps lines from being mixed
 };
 
 }  // namespace weir::notify

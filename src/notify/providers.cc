@@ -34,7 +34,7 @@ struct Route {
 
 Route Split(const std::string& text) {
   const std::size_t equals = text.find('=');
-  // A URL has its colon before any '='.
+  // The colon of a URL comes before any '='.
   if (equals == std::string::npos || text.find(':') < equals) return {{}, text};
   return {text.substr(0, equals), text.substr(equals + 1)};
 }

@@ -15,7 +15,7 @@ void Publisher::PublishAll(std::vector<Event> events,
   };
   auto confirmations = std::make_shared<Confirmations>();
   confirmations->statuses.resize(events.size());
-  confirmations->left = events.size() + 1;  // and this call itself
+  confirmations->left = events.size() + 1;  // plus one for this call
   confirmations->done = std::move(done);
   const auto count_down = [confirmations] {
     if (confirmations->left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;

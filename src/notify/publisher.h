@@ -19,12 +19,12 @@ class Publisher {
 
   /// `done` is called once, within a bounded time (the publisher's timeout), on a thread of the
   /// publisher or before Publish returns; it must not block. Ok: the broker has confirmed the
-  /// event. kUnavailable: it has not, and it will not try any longer; the event may still have
-  /// reached the topic (a confirmation can be lost). kResourceExhausted: refused at once, too many
-  /// are waiting. Events of one user keep the order in which they were published.
+  /// event. kUnavailable: it has not, and there are no more attempts; the event may still have
+  /// reached the topic (a confirmation can be lost). kResourceExhausted: refused immediately, too
+  /// many are waiting. Events of one user keep the order in which they were published.
   virtual void Publish(Event event, Done done) = 0;
 
-  /// `done` gets a status for each, in their order, once all are known.
+  /// `done` gets the statuses in the order of the events, once all are known.
   void PublishAll(std::vector<Event> events, std::function<void(std::vector<Status>)> done);
 };
 

@@ -54,7 +54,7 @@ Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPoli
       return {std::move(delivered), attempts};
     }
     if (is_settled && is_settled(event)) return {std::move(delivered), attempts, true};
-    // That may have waited for a database, and a stop has left it open.
+    // That may have waited for a database, and a stop leaves the result open.
     if (stop.stop_requested()) return {std::move(delivered), attempts};
   }
 }

@@ -10,11 +10,11 @@
 namespace weir::notify {
 
 /// How often and with which pauses a delivery is retried. The pause before attempt n+1 is random,
-/// up to first_pause × 2ⁿ⁻¹ and at most longest_pause, so that many senders do not return at once.
+/// up to first_pause × 2ⁿ⁻¹ and at most longest_pause, so that many senders do not retry together.
 ///
-/// So much for a message that fails while others of its channel are delivered. If none is, the
-/// provider is down, and the message is tried again for `patience` after it was accepted, or for
-/// `in_place` where there is nothing that keeps it meanwhile.
+/// This applies to a message that fails while others of its channel are delivered. If none is, the
+/// provider is down, and the message is retried until `patience` after it was accepted, or
+/// `in_place` if there is no place to store it meanwhile.
 struct RetryPolicy {
   int attempts = 5;
   std::chrono::milliseconds first_pause{200};
@@ -26,25 +26,25 @@ struct RetryPolicy {
 /// The longest pause after `failures` failures in a row (at least one).
 std::chrono::milliseconds LongestPause(const RetryPolicy& policy, int failures) noexcept;
 
-/// True if the provider says that trying again may help.
+/// True if the provider's error means that a retry may help.
 bool MayHelpToRetry(const Error& error) noexcept;
 
-/// How long a message of this age waits for a provider that is down: a random time, the longer the
-/// older it is, from seconds to minutes.
+/// How long a message of this age waits for a provider that is down: a random time that increases
+/// with its age, from seconds to minutes.
 std::chrono::milliseconds PauseWhileDown(std::chrono::milliseconds age);
 
-/// Sleeps; false if `stop` was asked for meanwhile.
+/// Sleeps; returns false if `stop` was requested meanwhile.
 bool Sleep(std::chrono::milliseconds pause, const std::stop_token& stop);
 
-/// Told of an attempt that failed and will be followed by another: how many there were, and why.
+/// Called for each failed attempt that another will follow: how many there were, and the error.
 using OnFailure = std::function<void(int attempts, const Error& error)>;
 
-/// Delivers, with retries as the policy says. Stops early when `stop` is requested: the error is
-/// then the last one, and MayHelpToRetry is true for it.
+/// Delivers, with retries according to the policy. Stops early when `stop` is requested: the error
+/// is then the last one, and MayHelpToRetry is true for it.
 struct Tried {
   Status status;
   int attempts = 0;
-  bool settled = false;  ///< `is_settled` says that another has delivered it during a pause
+  bool settled = false;  ///< another sender delivered it during a pause, says `is_settled`
 };
 Tried DeliverWithRetries(Provider& provider, const Event& event, const RetryPolicy& policy,
                          const std::stop_token& stop, const OnFailure& on_failure = {},

@@ -13,10 +13,10 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr std::chrono::milliseconds kInsistPause{500};
-// Before the group takes a sender that was paused for gone, and gives its messages to another.
+// Before the group assumes that a paused sender is gone, and gives its messages to another.
 constexpr std::chrono::seconds kAskAgainAfter{5};
 
-// Not the payload: a message's text is nobody's business but its reader's. All of it is in the dead
+// Not the payload: a message's text is confidential. All of it is in the dead
 // letters.
 void LogDead(const kafka::Incoming& message, const Parcel& parcel) {
   const bool malformed = parcel.fate == Fate::kMalformed;
@@ -61,8 +61,8 @@ std::vector<kafka::Position> Sender::Handle(std::vector<kafka::Incoming> message
   Decode(items);
   if (!DropKnown(items) || !RespectWishes(items)) return {};
   Deliver(items);
-  // First what this machine can do alone: whoever is stopped while the others are away still knows
-  // what was delivered.
+  // First what this machine can do alone: a sender that is stopped while the others are down still
+  // knows what was delivered.
   if (!Remember(items) || !KeepDead(items) || !Report(items)) return {};
   Count(items);
 
@@ -88,13 +88,13 @@ void Sender::Decode(std::vector<Item>& items) {
     }
     item.parcel.fate = Fate::kMalformed;
     item.parcel.reason = event.error().message;
-    // It has none of its own; this one tells where it came from.
+    // It has no ID of its own; this one shows where it came from.
     item.parcel.event.id = "partition-" + std::to_string(item.message.partition) + "-offset-" +
                            std::to_string(item.message.offset);
   }
 }
 
-// False: stopped meanwhile. Nothing has been delivered then.
+// False: stopped meanwhile, and nothing has been delivered.
 bool Sender::DropKnown(std::vector<Item>& items) {
   std::vector<std::string> ids;
   for (const Item& item : items) {
@@ -136,8 +136,8 @@ bool Sender::DropKnown(std::vector<Item>& items) {
   return true;
 }
 
-// Whoever was paused must not deliver what another sender has delivered since. A stop leaves it
-// unknown: false, and the courier delivers nothing then.
+// A sender that was paused must not deliver what another has delivered since. After a stop that is
+// unknown: returns false, and the courier delivers nothing then.
 bool Sender::IsSettledSince(const Event& event) {
   if (parts_.log == nullptr) return false;
   const std::chrono::microseconds passed(NowMicros(parts_.clock) - asked_at_);
@@ -215,7 +215,7 @@ bool Sender::Remember(const std::vector<Item>& items) {
   std::vector<std::string> ids;
   std::vector<Micros> created;
   for (const Item& item : items) {
-    // Not the undeliverable: who puts a dead letter on the topic again wants it to be tried again.
+    // Not the undeliverable ones: a dead letter that is put on the topic again must be tried again.
     if (item.fate() != Fate::kDelivered && !item.parcel.unrecorded) continue;
     ids.push_back(item.parcel.event.id);
     created.push_back(item.parcel.event.created_at);
@@ -224,7 +224,7 @@ bool Sender::Remember(const std::vector<Item>& items) {
                 [&] { return parts_.delivered.Add(ids, created); });
 }
 
-// Going on without would lose a message or deliver it twice, so there is no other way than waiting.
+// Continuing without it would lose a message or deliver it twice, so this must wait.
 bool Sender::Insist(std::string_view what, const std::function<Status()>& attempt) {
   for (;;) {
     const Status done = attempt();

@@ -1,11 +1,11 @@
 #pragma once
 
-// The sender service: takes events off the topic and hands them to a provider.
+// The sender service: takes events from the topic and passes them to a provider.
 //
-// Deliver, remember the ids on disk, report, then commit the offsets: in this order, a crash at any
-// moment loses nothing. What was delivered but neither remembered nor reported is delivered once
-// more after a crash (at most the batch in hand); every other repetition is recognized by its id,
-// and reported if that could not be done before.
+// It delivers, stores the IDs on disk, reports, then commits the offsets: in this order, a crash at
+// any moment loses nothing. Messages delivered but neither stored nor reported are delivered again
+// after a crash (at most the current batch); every other repetition is recognized by its ID,
+// and reported if that was not possible before.
 
 #include <chrono>
 #include <cstddef>
@@ -26,7 +26,7 @@
 
 namespace weir::notify {
 
-/// Where a message that cannot be delivered is kept for people to look at.
+/// Where messages that cannot be delivered are kept for inspection.
 inline constexpr std::string_view kDeadLetterTopic = "sms-outbound-dlq";
 
 struct DeadLetter {
@@ -34,7 +34,7 @@ struct DeadLetter {
   std::string reason;
 };
 
-/// Keeps all of them, or answers why not; called again with the same ones then. Blocks.
+/// Stores all of them or returns an error; is then called again with the same ones. Blocks.
 using KeepDeadLetters = std::function<Status(std::span<const DeadLetter>)>;
 
 struct SenderParts {
@@ -43,9 +43,9 @@ struct SenderParts {
   KeepDeadLetters keep;
   DeliveryStats& stats;
   const Clock& clock;
-  /// Where deliveries are reported, and what knows the users' wishes; nullptr: nowhere.
+  /// Where deliveries are reported and users' preferences are read; nullptr: nowhere.
   DeliveryLog* log = nullptr;
-  /// Told every second while messages wait here for a provider that is down. On any thread.
+  /// Called every second while messages wait here for a provider that is down. On any thread.
   std::function<void()> on_wait = {};
 };
 
@@ -57,14 +57,14 @@ struct SenderOptions {
 
 /// Handles batches of messages.
 ///
-/// Not thread-safe: one thread calls Handle. The stop may be asked for from any thread.
+/// Not thread-safe: one thread calls Handle. Any thread may request the stop.
 class Sender {
  public:
-  /// What is given must outlive this.
+  /// All arguments must outlive this.
   Sender(SenderParts parts, const SenderOptions& options, std::stop_token stop);
 
-  /// Delivers each message once, or puts it to the dead letters, and answers what may be committed.
-  /// Once stop is asked for, deliveries that fail are not tried again; they and what follows them
+  /// Delivers each message once, or puts it with the dead letters; returns what may be committed.
+  /// After a stop request, failed deliveries are not retried; they and the messages after them
   /// in their partition are left for the next start.
   std::vector<kafka::Position> Handle(std::vector<kafka::Incoming> messages);
 
@@ -83,7 +83,7 @@ class Sender {
 
   const SenderParts parts_;
   const std::stop_token stop_;
-  // When DropKnown last asked: the machine's clock also goes on while the machine is suspended.
+  // When DropKnown last read the log, by two clocks: only the second runs during a suspend.
   std::chrono::steady_clock::time_point asked_;
   Micros asked_at_ = 0;
   Courier courier_;

@@ -34,7 +34,7 @@ std::string Base64(std::string_view bytes) {
   return out;
 }
 
-// One that can stand in a header and a command as it is.
+// Whether it can be used in a header and a command without quoting.
 bool IsAddress(std::string_view text) {
   const std::size_t at = text.rfind('@');
   return at != std::string_view::npos && at > 0 && at + 1 < text.size() &&
@@ -48,7 +48,7 @@ std::string MailDate(Micros time) {
   std::tm parts{};
   gmtime_r(&seconds, &parts);
   std::array<char, 64> text{};
-  // The names of days and months do not depend on the locale here: the program sets none.
+  // The names of days and months do not depend on the locale, since the program sets none.
   std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S +0000", &parts);
   return text.data();
 }
@@ -69,9 +69,9 @@ std::size_t IgnoreAnswer(char* /*bytes*/, std::size_t size, std::size_t count, v
   return size * count;
 }
 
-// Whether a refusal says something about the server or about us and not about this mail: the
-// greeting or the hello was refused, TLS or a password is missing. That may be set right; a mailbox
-// that does not exist will not come to be.
+// Whether a refusal concerns the server or this client, not this mail: the greeting or the hello
+// was refused, or TLS or a password is missing. That may be fixed; a mailbox
+// that does not exist will not appear.
 bool ServesNobody(CURLcode done, long status, bool began) {
   constexpr long kAuthenticationRequired = 530;
   return done == CURLE_LOGIN_DENIED || done == CURLE_REMOTE_ACCESS_DENIED ||

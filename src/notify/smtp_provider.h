@@ -17,9 +17,9 @@ struct SmtpOptions {
   std::string password = {};  ///< secret
   std::string from = {};      ///< the sender's address
   std::string subject = "Notification";
-  Tls tls = Tls::kTry;                      ///< of smtp://, by STARTTLS
+  Tls tls = Tls::kTry;                      ///< for smtp://, by STARTTLS
   std::string tls_ca = {};                  ///< PEM file of the CAs to trust; empty: the system's
-  std::chrono::milliseconds timeout{5000};  ///< of one message, from connecting to its acceptance
+  std::chrono::milliseconds timeout{5000};  ///< for one message, from connecting to its acceptance
 };
 
 /// smtp[s]://[user[:password]@]host[:port]/?from=ADDRESS[&subject=TEXT][&tls=required|off]
@@ -30,7 +30,7 @@ Result<SmtpOptions> ParseSmtpUrl(const std::string& url);
 /// Message-ID. A temporary refusal (4xx), a lost connection or a timeout may be retried; a
 /// permanent refusal (5xx), or a recipient that is not an address, may not.
 ///
-/// Thread-safe: every call that runs at the same time has a connection of its own, kept alive.
+/// Thread-safe: each concurrent call has its own connection, kept alive.
 class SmtpProvider final : public Provider {
  public:
   static Result<std::unique_ptr<SmtpProvider>> Open(SmtpOptions options);
@@ -46,7 +46,7 @@ class SmtpProvider final : public Provider {
   std::unique_ptr<Connections> connections_;
 };
 
-/// The mail as it goes over the wire, header and body.
+/// The mail as sent over the wire, header and body.
 std::string MailOf(const Event& event, const SmtpOptions& options);
 
 }  // namespace weir::notify

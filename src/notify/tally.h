@@ -6,8 +6,8 @@
 
 namespace weir::notify {
 
-/// A user's window while a batch of requests takes places in it: refreshed if it is over, taken in
-/// the order of the requests, counted once each event is confirmed. Whoever uses one holds the row.
+/// A user's window while a batch of requests takes places in it: refreshed if it has ended, taken
+/// in the order of the requests, counted once each event is confirmed. The caller holds the row.
 ///
 /// Not thread-safe, like any value.
 class Tally {
@@ -18,21 +18,21 @@ class Tally {
     row_.last_refresh_time = now;
   }
 
-  /// False: the window is full, counting the places that earlier requests of the batch have taken.
+  /// False: the window is full, including the places that earlier requests of the batch have taken.
   bool has_room() const noexcept { return row_.current_count + taken_ < row_.rate_limit; }
   bool Take() noexcept {
     if (!has_room()) return false;
     ++taken_;
     return true;
   }
-  /// Counts a place that was taken; places that are never confirmed count nothing.
+  /// Counts a place that was taken; places that are never confirmed do not count.
   void Confirm() noexcept { ++confirmed_; }
 
   bool changed() const noexcept { return confirmed_ > 0; }
-  /// The window would be full without this batch, too.
+  /// Whether the window would be full even without this batch.
   bool was_full() const noexcept { return row_.current_count >= row_.rate_limit; }
   bool full() const noexcept { return count() >= row_.rate_limit; }
-  /// What the row has to hold afterwards.
+  /// The count that the row must have afterwards.
   std::int64_t count() const noexcept { return row_.current_count + confirmed_; }
   const UserLimit& row() const noexcept { return row_; }
 
@@ -57,8 +57,8 @@ class Tally {
   std::int64_t confirmed_ = 0;
 };
 
-/// The windows that a request takes a place in: the user's, and the channel's if that has a limit
-/// of its own. A place is taken in both or in none.
+/// The windows in which a request takes a place: the user's, and the channel's if that has its own
+/// limit. A place is taken in both or in none.
 ///
 /// Not thread-safe. The tallies must outlive it.
 class Places {
@@ -75,15 +75,15 @@ class Places {
     user_.Confirm();
     if (channel_ != nullptr) channel_->Confirm();
   }
-  /// The window that `is_full` holds for, the one that ends last if it does for both; nullptr: for
-  /// neither.
+  /// The window that satisfies `is_full`, or the one that ends last if both do; nullptr if
+  /// neither does.
   template <typename IsFull>
   const Tally* Full(IsFull is_full) const {
     const bool channel = channel_ != nullptr && is_full(*channel_);
     if (!is_full(user_)) return channel ? channel_ : nullptr;
     return channel && channel_->row().window_end() > user_.row().window_end() ? channel_ : &user_;
   }
-  /// As Tally::Sent, of the window with fewer places left.
+  /// Like Tally::Sent, for the window with fewer places left.
   SendAnswer Sent(std::string event_id) const {
     SendAnswer answer = user_.Sent(std::move(event_id));
     if (channel_ == nullptr) return answer;

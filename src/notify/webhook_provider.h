@@ -15,15 +15,15 @@ namespace weir::notify {
 
 struct WebhookOptions {
   std::string url = {};    ///< http:// or https://
-  std::string token = {};  ///< secret; goes as `Authorization: Bearer …` if not empty
-  std::chrono::milliseconds timeout{5000};  ///< of one request, from connecting to its answer
+  std::string token = {};  ///< secret; sent as `Authorization: Bearer …` if not empty
+  std::chrono::milliseconds timeout{5000};  ///< for one request, from connecting to its answer
 };
 
 /// POSTs each event as JSON to a URL, with the event's ID as `Idempotency-Key`. 2xx means
-/// delivered. What says nothing about the message may be retried (see curl::JudgeWebhook), as may a
-/// lost connection and a timeout; any other status may not.
+/// delivered. A failure that does not concern the message (see curl::JudgeWebhook), a lost
+/// connection and a timeout may be retried; any other status may not.
 ///
-/// Thread-safe: every call that runs at the same time has a connection of its own, kept alive.
+/// Thread-safe: each concurrent call has its own connection, kept alive.
 class WebhookProvider final : public Provider {
  public:
   /// kInvalidArgument if the URL is neither http:// nor https://.

@@ -9,7 +9,7 @@
 namespace weir::policy {
 namespace {
 
-/// Of a definition or an override.
+/// For a definition or an override.
 template <typename Named>
 std::string Identity(const Named& named) {
   return std::to_string(named.domain.size()) + ':' + named.domain + named.name;
@@ -19,7 +19,7 @@ std::shared_ptr<const PolicySet> CompileEmpty(const CompileOptions& options, Pol
   return *PolicySet::Compile({}, options, ids);
 }
 
-/// The domain that all of these are in; empty: none, or several.
+/// The domain that all of these are in; empty if there are none or several.
 std::string OnlyDomain(const std::vector<Definition>& definitions) {
   std::string only;
   for (const Definition& definition : definitions) {
@@ -52,7 +52,7 @@ std::vector<yaml::Problem> Catalog::LoadFiles(const std::vector<std::string>& pa
   std::vector<yaml::Problem> problems;
   std::vector<Definition> read = built_in_;
   const std::vector<std::string> files = PolicyFiles(paths, problems);
-  // As a folder is when its volume is not mounted, or while its files are being replaced.
+  // As when a folder's volume is not mounted, or while its files are being replaced.
   if (files.empty() && !paths.empty() && problems.empty() && HasRead()) {
     problems.push_back(
         {paths.front(),
@@ -81,12 +81,12 @@ std::vector<yaml::Problem> Catalog::Replace(std::vector<Definition>& part,
                                             std::vector<Definition> next,
                                             std::vector<yaml::Problem> problems) {
   const std::lock_guard lock(mutex_);
-  const bool first = status_.last_reload == 0;  // at the start they are read, not read again
+  const bool first = status_.last_reload == 0;  // at startup they are read, not reloaded
   status_.last_reload = SystemClock::Get().Now();
   if (problems.empty()) {
     std::swap(part, next);
     IndexFilesLocked();
-    // Alone first, so that what is wrong with the files is not blamed on stored policies.
+    // Alone first, so that errors in the files are not blamed on stored policies.
     problems = SetProblems(files_, options_);
     if (problems.empty()) {
       weir::Status published = PublishLocked();

@@ -1,10 +1,10 @@
 #pragma once
 
 // Policies with a `chain`: the descriptor must have exactly these entries, in this order, and only
-// the most specific chain applies. At each entry an exact value goes before a prefix (the first
-// that was added), and that before "any value"; what was chosen is never taken back. So a chain
-// that ends on the way, or leads nowhere, applies no limit although a more general one would. That
-// is how Envoy's rate limit service reads its nested descriptors.
+// the most specific chain applies. At each entry an exact value takes precedence over a prefix (the
+// first added), and that over "any value"; there is no backtracking. So a chain that ends early, or
+// leads nowhere, applies no limit even if a more general one would. This is how Envoy's rate limit
+// service reads its nested descriptors.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,16 +26,16 @@ class ChainTree {
  public:
   ChainTree() : nodes_(1) {}
 
-  /// Requires a chain with at least one entry. Nothing, or the policy that has this chain already.
+  /// Requires at least one entry. Returns the policy that already has this chain, if any.
   std::optional<std::uint32_t> Add(std::span<const EntryMatch> chain, std::uint32_t policy);
 
   /// The policy for the descriptor, if any. Appends the values of entries that do not match a
-  /// single value exactly, in order: each of them has a bucket of its own.
+  /// single value exactly, in order: each value has its own bucket.
   std::optional<std::uint32_t> Find(Descriptor descriptor,
                                     std::vector<std::string_view>& values) const;
 
  private:
-  // Where an entry of one name leads; 0 is nowhere, since nothing leads to the root.
+  // Where an entry with one name leads; 0 is nowhere, since nothing leads to the root.
   struct Branch {
     TextMap<std::uint32_t> exact;
     std::vector<std::pair<std::string, std::uint32_t>> prefixes;

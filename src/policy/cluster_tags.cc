@@ -6,10 +6,10 @@
 namespace weir::policy {
 namespace {
 
-/// Of one domain; beyond this the answer would cost more than it is worth.
+/// Per domain; beyond this the answer would cost more than it is worth.
 constexpr std::size_t kMaxPairs = 4'000'000;
 
-/// What the policy's keys say of the entry: nothing, the text of a prefix, or the request's value.
+/// How the policy's keys use the entry: not at all, with a prefix's text, or the request's value.
 std::string TagOf(const Definition& policy, std::string_view name) {
   const EntryMatch* entry = EntryOf(policy, name);
   if (entry == nullptr) return "none";
@@ -19,7 +19,7 @@ std::string TagOf(const Definition& policy, std::string_view name) {
   return "value";
 }
 
-/// One takes the other's place: it says so, or it is more specific about the same entries.
+/// One replaces the other: it says so, or it is more specific about the same entries.
 bool Replaces(const Definition& one, const Definition& other) {
   const auto& names = one.replaces;
   if (std::find(names.begin(), names.end(), other.name) != names.end()) return true;
@@ -76,11 +76,11 @@ bool ValuesMeet(const EntryMatch& a, const EntryMatch& b) {
 }
 
 bool CanMeet(const Definition& a, const Definition& b) {
-  if (a.ordered && b.ordered) return false;  // of chains only one applies
+  if (a.ordered && b.ordered) return false;  // of all chains only one applies
   for (const EntryMatch& entry : a.match) {
     const EntryMatch* other = EntryOf(b, entry.name);
     if (other != nullptr && !ValuesMeet(entry, *other)) return false;
-    // A chain is the whole descriptor.
+    // A chain matches the whole descriptor.
     if (other == nullptr && b.ordered) return false;
   }
   const auto in_a = [&a](const EntryMatch& entry) { return EntryOf(a, entry.name) != nullptr; };
@@ -96,7 +96,7 @@ std::vector<std::string> TagConflicts(const PolicySet& set, std::string_view ent
   std::map<std::string, ByTag> domains;
   for (const Policy& policy : set.policies()) {
     const Definition& definition = policy.definition;
-    // Bare keys and shadow policies are charged by themselves.
+    // Bare keys and shadow policies are charged separately.
     if (!definition.quota || !definition.has_match || definition.shadow) continue;
     domains[definition.domain][TagOf(definition, entry)].push_back(&definition);
   }

@@ -5,11 +5,11 @@
 namespace weir::policy {
 namespace {
 
-/// Of a value that a message repeats.
+/// How much of a value a message repeats.
 constexpr std::size_t kShownBytes = 64;
 
-/// Which kind of pattern of other programs a text looks like; empty: none. Without the `*` at its
-/// end, which is a pattern here, too.
+/// Which kind of pattern of another program a text looks like; empty: none. Pass it without a `*`
+/// at its end, which is a pattern here, too.
 std::string_view LooksLike(std::string_view text) {
   if (text.find('*') != text.npos) return "a wildcard";
   if (text.starts_with('~') || text.starts_with('^')) return "a regular expression";
@@ -55,7 +55,7 @@ Result<EntryMatch> ReadEntryMatch(std::string name, std::string_view value) {
 }
 
 Status CheckBareKey(std::string_view key) {
-  // Only what can hardly be meant as it is: there is no other way to write a bare key.
+  // Only patterns unlikely to be meant literally: there is no other way to write a bare key.
   const bool wildcard = key.starts_with('*') || key.ends_with('*');
   const bool regex = key.starts_with('^') || key.starts_with("~^");
   const std::string_view why = wildcard ? "a wildcard" : regex ? "a regular expression" : "";

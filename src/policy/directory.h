@@ -10,19 +10,19 @@ namespace weir::policy {
 
 struct Policy;
 
-/// Policies by their names, for those who ask about policies and not about requests. Made with the
-/// set, since a reactor must not pay for the number of policies when somebody asks.
+/// Policies by name, for calls about policies rather than requests. Built with the set, since a
+/// reactor must not pay for the number of policies when such a call comes.
 ///
-/// Immutable, so thread-safe. Views of the policies, which must outlive it.
+/// Immutable, so thread-safe. Holds views of the policies, which must outlive it.
 class Directory {
  public:
   using Names = std::set<std::string_view>;
 
   explicit Directory(const std::vector<Policy>& policies);
 
-  /// The policy whose buckets' names begin with `start`, up to their first `|`; null if none does.
+  /// The policy whose bucket names begin with `start`, up to their first `|`; null if none does.
   const Policy* ByBucket(std::string_view start) const;
-  /// The domains that have policies with a match, and the names of entries that those use.
+  /// The domains that have policies with a match, and the entry names that those use.
   const std::map<std::string_view, Names>& domains() const noexcept { return domains_; }
 
  private:

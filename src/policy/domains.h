@@ -1,6 +1,6 @@
 #pragma once
 
-// Which domain a request belongs to that names none.
+// Which domain a request belongs to if it does not name one.
 
 #include <algorithm>
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace weir::policy {
 
-/// The domain of the messages that WebSocket clients of the proxy send. No request falls into it
-/// that does not name it.
+/// The domain of the messages that WebSocket clients of the proxy send. Only requests that name it
+/// belong to it.
 inline constexpr std::string_view kMessageDomain = "websocket";
 
-/// Which of these domains, those that have policies, a request belongs to that names none:
+/// Which of these domains, those that have policies, a request that names none belongs to:
 /// `default`; if that has no policies, the only other one, so that a file with a `domain` works for
-/// callers who know of no domains (GET /v1/auth, curl). Of several, `of_files`, the only domain of
-/// the policy files, if that is one of them: what is added by others does not take it away.
+/// callers that do not know about domains (GET /v1/auth, curl). If there are several, `of_files`,
+/// the only domain of the policy files, if it is among them: other domains do not change that.
 inline std::string_view ImpliedDomain(std::span<const std::string_view> domains,
                                       std::string_view of_files) {
   std::string_view only;

@@ -28,7 +28,7 @@ struct EnvoyUnit {
   seconds length;
 };
 
-// A month is 30 days and a year 365, as Envoy's service has it.
+// A month is 30 days and a year 365, as in Envoy's service.
 constexpr std::array<EnvoyUnit, 7> kEnvoyUnits = {{{"second", seconds(1)},
                                                    {"minute", seconds(60)},
                                                    {"hour", seconds(3600)},
@@ -92,7 +92,7 @@ class Reader {
                                  " of them");
       return;
     }
-    // There a `*` at the end is the only pattern, and everything else is the text itself.
+    // There, a `*` at the end is the only pattern, and everything else is literal.
     const std::string_view text = value.empty() ? "*" : std::string_view(value);
     chain_.push_back(text.ends_with('*') ? MakeEntryMatch(key, text)
                                          : EntryMatch{key, MatchKind::kExact, value, false});
@@ -101,7 +101,7 @@ class Reader {
     traits.shadow = fields.Bool("shadow_mode").value_or(false);
     traits.quota = fields.Bool("quota_mode").value_or(false);
     traits.metadata = ReadMetadata(fields, report_);
-    // What only changes Envoy's statistics changes nothing here.
+    // Fields that only affect Envoy's statistics have no effect here.
     fields.Bool("detailed_metric");
     fields.Bool("value_to_metric");
     const Node* limit = fields.Take("rate_limit");
@@ -110,14 +110,14 @@ class Reader {
     if (limit != nullptr) {
       ReadLimit(*limit, std::move(traits));
     } else if (nested == nullptr || nested->items.empty()) {
-      // On a white list: not even the limit of the bare key applies.
+      // Whitelisted: not even the limit of the bare key applies.
       Add(node, "").exempt = true;
     }
     ReadList(nested);
     chain_.pop_back();
   }
 
-  /// What a descriptor says about its limit.
+  /// The properties of a descriptor's limit.
   struct Traits {
     bool shadow = false;
     bool quota = false;
@@ -187,7 +187,7 @@ class Reader {
     }
   }
 
-  /// A policy for the chain as it stands. Envoy's limits need no name, and may share one.
+  /// A policy for the current chain. Envoy's limits need no name, and may share one.
   Definition& Add(const Node& node, const std::string& limit_name) {
     std::string name = limit_name;
     if (name.empty()) {
@@ -216,7 +216,7 @@ class Reader {
     return policy;
   }
 
-  /// From names of limits, which several policies may have, to names of policies.
+  /// Converts names of limits, which several policies may share, to names of policies.
   void ResolveReplaces() {
     for (Definition& policy : out_) {
       std::vector<std::string> resolved;
@@ -238,7 +238,7 @@ class Reader {
   std::map<std::string, std::vector<std::string>> by_limit_name_;
 };
 
-/// In double quotes, so that nothing in it means anything to YAML.
+/// In double quotes, so that nothing in it is special in YAML.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Configuration of Envoy's rate limit service (envoyproxy/ratelimit), read as it is: a domain and a
-// tree of descriptors. Every descriptor with a limit becomes a policy whose chain leads to it.
+// Configuration of Envoy's rate limit service (envoyproxy/ratelimit), read unchanged: a domain and
+// a tree of descriptors. Every descriptor with a limit becomes a policy whose chain leads to it.
 
 #include <span>
 #include <string>
@@ -14,35 +14,35 @@
 
 namespace weir::policy {
 
-/// How deep descriptors may be nested: a chain has no more entries.
+/// How deep descriptors may be nested: a chain cannot have more entries.
 inline constexpr std::size_t kMaxEnvoyDepth = kMaxMatchEntries;
 
-/// What a refused request charges, unless the file says: nothing, as with Weir's own files. But a
-/// gateway that reports what was used relies on being counted, which there is no other way to say.
+/// What a refused request charges, unless the file sets it: nothing, as with Weir's own files. But
+/// a gateway that reports usage relies on it being counted, and has no other way to request that.
 inline constexpr ChargeMode kEnvoyCharge = ChargeMode::kReports;
 
-/// True for a mapping with `descriptors`, which a file of Weir's own never has.
+/// True for a mapping with `descriptors`, which Weir's own files never have.
 bool IsEnvoyConfig(const yaml::Node& root) noexcept;
 
-/// Problems go to the report; the definitions are then not to be used.
+/// Problems go to the report; the definitions must not be used then.
 std::vector<Definition> ReadEnvoyConfig(const yaml::Node& root, yaml::Report& report);
 
-/// The same from text that must be such a configuration.
+/// As above, from text that must be such a configuration.
 std::vector<Definition> ParseEnvoyConfig(std::string_view text, const std::string& file,
                                          std::vector<yaml::Problem>& problems,
                                          bool lenient = false);
 
-/// The files among these, each by itself, that are such configurations and do not say `charge`.
-/// What cannot be read is left out.
+/// Those of the files, each read separately, that are such configurations and do not set `charge`.
+/// Files that cannot be read are left out.
 std::vector<std::string> FilesWithoutCharge(std::span<const std::string> files);
 
-/// What the usual `charge` means to those who come from envoyproxy/ratelimit.
+/// What the default `charge` means to users of envoyproxy/ratelimit.
 inline constexpr std::string_view kEnvoyChargeNote =
     "when one limit refuses a request, the others are not charged; hits that a descriptor "
     "carries, such as used tokens, always count (charge: reports). envoyproxy/ratelimit charges "
     "every limit, even the one that refuses. For that, set charge: always";
 
-/// Definitions of one domain, as ReadEnvoyConfig makes them, in Weir's own form.
+/// Formats definitions of one domain, as from ReadEnvoyConfig, as one of Weir's own policy files.
 std::string FormatChains(std::span<const Definition> definitions);
 
 }  // namespace weir::policy

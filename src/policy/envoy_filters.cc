@@ -41,7 +41,7 @@ bool IsRls(const Node& node) {
   return TextOf(Find(&node, "@type")).ends_with(".filters.http.ratelimit.v3.RateLimit");
 }
 
-/// What a rate_limit_strategy says, as far as it matters here.
+/// The kind of a rate_limit_strategy, as far as it matters here.
 enum class Strategy : std::uint8_t { kNone, kDenyAll, kAllowAll, kTokenBucket, kPerTimeUnit };
 
 Strategy StrategyOf(const Node* node) {
@@ -81,7 +81,7 @@ class Checker {
   std::string file_;
   EnvoyFilters& found_;
   std::map<std::string, const Node*, std::less<>> clusters_;
-  std::set<const Node*> seen_;  // clusters that were looked at
+  std::set<const Node*> seen_;  // clusters that were checked
 };
 
 void Checker::ReadClusters(const Node* clusters) {
@@ -99,14 +99,14 @@ void Checker::Walk(const Node& node) {
   for (const auto& [key, value] : node.fields) Walk(*value);
 }
 
-/// `stream`: one that must not hang unnoticed.
+/// `stream`: a long-lived stream, which must not hang unnoticed.
 void Checker::CheckService(const Node& filter, const Node* service, std::string_view field,
                            bool stream) {
   if (service == nullptr) {
     return Warn(filter, std::string(field) + " is missing: every request is admitted");
   }
   const std::string name(TextOf(FindPath(service, {"envoy_grpc", "cluster_name"})));
-  if (name.empty() || clusters_.empty()) return;  // of Google's client, or clusters from elsewhere
+  if (name.empty() || clusters_.empty()) return;  // Google's client, or clusters from elsewhere
   const auto found = clusters_.find(name);
   if (found == clusters_.end()) {
     return Warn(*service, "cluster " + name + " is not among static_resources.clusters");

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads a configuration of Envoy itself and says where its rate limit filters (ratelimit and
+// Reads a configuration of Envoy itself and reports where its rate limit filters (ratelimit and
 // rate_limit_quota) would not do what their author expects, with Envoy 1.40 and Weir behind it.
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 namespace weir::policy {
 
 struct EnvoyFilters {
-  std::size_t rls = 0;   ///< filters of the kind ratelimit
-  std::size_t rlqs = 0;  ///< filters of the kind rate_limit_quota
-  /// What is questionable, each with its place.
+  std::size_t rls = 0;   ///< ratelimit filters
+  std::size_t rlqs = 0;  ///< rate_limit_quota filters
+  /// Questionable settings, each with its position.
   std::vector<yaml::Problem> warnings;
 };
 
-/// `text` is YAML or JSON. What cannot be read at all goes to `problems`.
+/// `text` is YAML or JSON. Text that cannot be parsed is reported in `problems`.
 EnvoyFilters CheckEnvoyFilters(std::string_view text, const std::string& file,
                                std::vector<yaml::Problem>& problems);
 

@@ -11,7 +11,7 @@
 namespace weir::policy::yaml {
 namespace {
 
-constexpr std::size_t kMaxWord = 64;  // of a word that is quoted
+constexpr std::size_t kMaxWord = 64;  // for a word that is quoted in a message
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
@@ -54,7 +54,7 @@ std::optional<std::string> AsText(const Node& node, std::string_view what, Repor
 
 std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Report& report) {
   if (node.kind == Node::Kind::kScalar && !node.quoted) {
-    // 1_000_000 reads better than 1000000.
+    // 1_000_000 is easier to read than 1000000.
     std::string digits = node.scalar;
     std::erase(digits, '_');
     if (auto value = ParseNumber<std::int64_t>(digits)) return value;

@@ -20,10 +20,10 @@ class Report {
   void Add(const Mark& mark, std::string message);
   const std::string& file() const noexcept { return file_; }
   bool clean() const noexcept { return count_ == 0; }
-  /// True if what is added from now on is dropped: more problems would help nobody.
+  /// True if further problems are dropped: a longer list would not help.
   bool full() const noexcept { return count_ >= kMaxProblems; }
 
-  /// Whether fields that nobody knows are skipped instead of reported.
+  /// Whether unknown fields are skipped instead of reported.
   void set_lenient(bool lenient) noexcept { lenient_ = lenient; }
   bool lenient() const noexcept { return lenient_; }
 
@@ -36,23 +36,23 @@ class Report {
   bool lenient_ = false;
 };
 
-/// Scalars as typed values. Nothing (with a problem reported) if the node is of another type;
-/// `what` names the value in the message.
+/// Scalars as typed values. nullopt (with a problem reported) if the node has another type; `what`
+/// names the value in the message.
 std::optional<std::string> AsText(const Node& node, std::string_view what, Report& report);
 std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Report& report);
 std::optional<bool> AsBool(const Node& node, std::string_view what, Report& report);
 std::optional<std::chrono::nanoseconds> AsDuration(const Node& node, std::string_view what,
                                                    Report& report);
 
-/// The fields of one mapping, taken out by name. Whatever is left when it is done is unknown: an
-/// error that suggests the nearest of the names that were asked for. Not thread-safe.
+/// The fields of one mapping, taken out by name. Fields left over at Finish are unknown: an error
+/// that suggests the nearest of the names that were requested. Not thread-safe.
 class Fields {
  public:
   /// `what` names the mapping in messages ("quota", "policy 'pay'"). A node of another
   /// kind is reported and has no fields.
   Fields(const Node& node, std::string what, Report& report);
 
-  /// The field, or null. An empty field (`name:`) counts as not given.
+  /// The field, or null. An empty field (`name:`) counts as absent.
   const Node* Take(std::string_view name);
 
   std::optional<std::string> Text(std::string_view name);
@@ -62,7 +62,7 @@ class Fields {
   /// A string or a list of strings.
   std::optional<std::vector<std::string>> Texts(std::string_view name);
 
-  /// Reports the fields that nobody took.
+  /// Reports the fields that were not taken.
   void Finish();
 
   const Mark& mark() const noexcept { return node_.mark; }

@@ -62,11 +62,11 @@ FileWatcher::~FileWatcher() {
 void FileWatcher::Trigger() noexcept {
   forced_.store(true);
   const std::uint64_t one = 1;
-  // Fails only if it is already signalled more often than can be counted.
+  // Fails only if the counter is full, and then it is already signalled.
   static_cast<void>(!::write(wake_fd_, &one, sizeof one));
 }
 
-// The folder that names the file, and the one in which the file really is.
+// Both the folder that names the file and the one that really contains it.
 void FileWatcher::WatchFolders() {
   for (const int watch : watches_) ::inotify_rm_watch(notify_fd_, watch);
   watches_.clear();
@@ -79,7 +79,7 @@ void FileWatcher::WatchFolders() {
     if (!trouble) folders.insert(FolderOf(real));
   }
   for (const std::string& folder : folders) {
-    // A folder that is not there (yet) is found by looking at the interval.
+    // A folder that does not exist (yet) is found by polling.
     const int watch = ::inotify_add_watch(notify_fd_, folder.c_str(), kEvents);
     if (watch >= 0) watches_.push_back(watch);
   }
@@ -95,7 +95,7 @@ void FileWatcher::Drain() const {
 
 std::vector<FileWatcher::Stamp> FileWatcher::Look(const std::vector<std::string>& paths) {
   std::vector<Stamp> stamps;
-  std::vector<yaml::Problem> ignored;  // whoever reads the files is told
+  std::vector<yaml::Problem> ignored;  // the code that reads the files reports them
   for (const std::string& path : PolicyFiles(paths, ignored)) {
     Stamp stamp;
     struct stat info {};
@@ -117,7 +117,7 @@ bool FileWatcher::Wait(std::chrono::milliseconds patience) const {
   return told;
 }
 
-// A save is several changes. What else happens in the folder does not matter.
+// A save is several changes. Other changes in the folder do not matter.
 std::vector<FileWatcher::Stamp> FileWatcher::LookWhenQuiet() const {
   using std::chrono::steady_clock;
   std::vector<Stamp> stamps = Look(options_.paths);
@@ -139,7 +139,7 @@ void FileWatcher::Loop() {
     if (stop_.load()) return;
     const bool forced = forced_.exchange(false);
     if (now == stamps_ && !forced) continue;
-    // Stamps are taken before the files are read: a change in between is seen the next time.
+    // Stamps are taken before the files are read: a change in between is noticed next time.
     stamps_ = now;
     WatchFolders();
     options_.on_change();

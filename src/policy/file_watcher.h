@@ -20,11 +20,11 @@ namespace weir::policy {
 /// Thread-safe.
 class FileWatcher {
  public:
-  /// What tells one state of a file from another.
+  /// Distinguishes one state of a file from another.
   struct Stamp {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    std::int64_t size = -1;  ///< -1: not there
+    std::int64_t size = -1;  ///< -1: does not exist
     std::int64_t modified = 0;
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
@@ -37,7 +37,7 @@ class FileWatcher {
     std::function<void()> on_change;
     std::chrono::milliseconds settle{50};
     std::chrono::milliseconds interval{5000};
-    /// Taken before the files were read: what has changed since is told. Nothing: they are read
+    /// Taken before the files were read: changes since then are reported. nullopt: they are read
     /// later.
     std::optional<std::vector<Stamp>> read = {};
   };
@@ -53,9 +53,9 @@ class FileWatcher {
  private:
   FileWatcher(Options options, int notify_fd, int wake_fd);
   void Loop();
-  /// False: nothing was told in that time.
+  /// False: no notification arrived in that time.
   bool Wait(std::chrono::milliseconds patience) const;
-  /// The files when they have stayed the same for `settle`.
+  /// The files once they have stayed the same for `settle`.
   std::vector<Stamp> LookWhenQuiet() const;
   void WatchFolders();
   void Drain() const;

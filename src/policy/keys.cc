@@ -9,8 +9,8 @@
 namespace weir::policy {
 namespace {
 
-// Begins a part before which the key has no value. No part begins so otherwise: it would be
-// escaped.
+// Begins a part before which the key has no value. Parts cannot begin with it otherwise: it would
+// be escaped.
 constexpr char kSkipsValue = '\0';
 
 bool IsPlain(char c, char special) noexcept {
@@ -29,11 +29,11 @@ void AppendEscapedBeside(std::string& out, std::string_view text, char special) 
   }
 }
 
-// No value and no name of an entry has it: a '%' in them is followed by two digits.
+// No value and no entry name contains it: a '%' in them is followed by two digits.
 constexpr std::string_view kLongMark = "|%long:";
 
-/// FNV-1a: the same on all nodes. Whoever finds two texts with one hash shares a bucket with
-/// himself.
+/// FNV-1a: the same on all nodes. A client that finds two texts with the same hash only shares a
+/// bucket with itself.
 UInt128 HashOf(std::string_view text) noexcept {
   constexpr UInt128 kPrime = (UInt128{1} << 88U) + 0x13B;
   UInt128 hash = (UInt128{0x6C62272E07BB0142} << 64U) + 0x62B821756295C58D;
@@ -48,7 +48,7 @@ void Fit(std::string& out, std::size_t begin) {
   constexpr std::size_t kHashBytes = sizeof(UInt128);
   const UInt128 hash = HashOf(std::string_view(out).substr(begin));
   out.resize(begin + kMaxKeyBytes - kLongMark.size() - 2 * kHashBytes);
-  // Not within an escape.
+  // Do not cut within an escape.
   const std::size_t percent = out.rfind('%');
   if (percent != std::string::npos && percent >= begin && out.size() - percent < 3) {
     out.resize(percent);
@@ -81,7 +81,7 @@ std::vector<std::string> KeyParts(const Definition& definition) {
     parts.back() += '|';
     AppendEscapedBeside(parts.back(), entry.name, ':');
     parts.back() += ':';
-    // In a chain, every value that a prefix matches has a bucket of its own as well.
+    // In a chain, every value that a prefix matches has its own bucket as well.
     if (entry.kind == MatchKind::kAny || (definition.ordered && entry.kind == MatchKind::kPrefix)) {
       if (entry.shared) AppendEscaped(parts.back(), PlainMatchText(entry));
       parts.emplace_back(entry.shared ? 1 : 0, kSkipsValue);
@@ -119,7 +119,7 @@ void AppendOverrideKey(std::string& out, std::string_view domain, Descriptor des
                        const Quota& quota) {
   const std::size_t begin = out.size();
   AppendEscapedBeside(out, domain.empty() ? kDefaultDomain : domain, '/');
-  // Limits of an hour and of a day are two limits, whatever their numbers.
+  // An hourly and a daily limit are two limits, whatever their numbers.
   out += "/%override" + std::to_string(quota.window() / std::chrono::seconds(1));
   // Overrides are rare and descriptors short: pick the next name each time instead of sorting a
   // copy.

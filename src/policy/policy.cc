@@ -1,4 +1,4 @@
-// What PolicySet needs beside matching: stable numbers, the default policy, shares of quotas.
+// What PolicySet needs besides matching: stable numbers, the default policy, shares of quotas.
 
 #include <algorithm>
 #include <chrono>

@@ -13,7 +13,7 @@ using yaml::Fields;
 using yaml::Node;
 using yaml::Report;
 
-// What a nested policy takes over from those around it.
+// What a nested policy inherits from those around it.
 struct Outer {
   std::string domain;
   std::vector<EntryMatch> match;
@@ -102,7 +102,7 @@ class Reader {
       report_.Add(node.mark, "policy: exempt requires a chain");
     }
     policy.replaces = fields.Texts("replaces").value_or(std::vector<std::string>());
-    // It would never apply, and limit nobody.
+    // It would never apply, so it would limit nothing.
     if (std::ranges::find(policy.replaces, policy.name) != policy.replaces.end()) {
       report_.Add(node.mark, "replaces: a policy cannot replace itself");
     }
@@ -211,7 +211,7 @@ class Reader {
     out_.push_back(policy);
   }
 
-  // The whole descriptor, entry by entry in its order: [{ database: users }, { role: "*" }].
+  // The whole descriptor, entry by entry in order: [{ database: users }, { role: "*" }].
   void ReadChain(const Node& node, Definition& policy) {
     if (policy.has_match) {
       report_.Add(node.mark,

@@ -1,4 +1,4 @@
-// Which files the paths of policies name, and what is in one of them.
+// Which files the paths of policies name, and the text of one of them.
 
 #include <algorithm>
 #include <filesystem>
@@ -32,8 +32,8 @@ std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths,
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code trouble;
-    // What is called like a file is one: Docker makes an empty folder where a file is missing, and
-    // that must not lift all limits.
+    // A path that looks like a file is treated as one: Docker creates an empty folder where a file
+    // is missing, and that must not lift all limits.
     if (IsYaml(path) || !std::filesystem::is_directory(path, trouble)) {
       files.push_back(path);
       continue;

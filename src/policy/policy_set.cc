@@ -44,7 +44,7 @@ void PolicySet::Match(std::string_view domain, Descriptor descriptor, MatchBuffe
   for (const MatchBuffer::Candidate& candidate : buffer.candidates_) {
     for (const std::uint32_t index : buckets_[candidate.bucket].policies) {
       const Policy& policy = policies_[index];
-      // A shadow policy is judged as if it were enforced, but takes no enforced one's place.
+      // A shadow policy is judged as if it were enforced, but does not replace an enforced one.
       const Policy* over = candidate.enforced_over;
       if (over == nullptr && policy.definition.shadow) over = candidate.shadow_over;
       if (over != nullptr && !keep_replaced) continue;
@@ -154,7 +154,7 @@ ChargeMode PolicySet::ChargeModeOf(std::string_view domain) const {
   return found == domains_.end() ? ChargeMode::kAllOrNone : found->second.charge;
 }
 
-/// Files definitions into a PolicySet.
+/// Adds definitions to the indexes of a PolicySet.
 struct PolicySet::Builder {
   explicit Builder(PolicySet& target) : set(target) {}
 
@@ -163,10 +163,10 @@ struct PolicySet::Builder {
   TextMap<std::uint32_t> families;
   TextMap<std::uint32_t> names;  // domain + name → policy
   TextMap<std::uint32_t> bucket_ids;
-  // Shapes belong to a domain, so that one domain's buckets never meet another's.
+  // Shapes belong to a domain, so that buckets of different domains are never mixed up.
   std::vector<std::string> domain_of;
 
-  // Texts that cannot be taken for each other, whatever bytes are in them.
+  // An encoding in which different texts never look the same, whatever bytes they contain.
   static void AppendCounted(std::string& out, std::string_view text) {
     out += std::to_string(text.size());
     out += ':';

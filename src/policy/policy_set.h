@@ -1,13 +1,13 @@
 #pragma once
 
-// Compiled policies. A request must not pay for the number of policies: each policy is filed under
+// Compiled policies. A request must not pay for the number of policies: each policy is indexed by
 // the shape of its match (which entry names; exact, prefix of n bytes, or any) and the values it
 // names, so finding those that apply is one hash lookup per shape that the descriptor's entry names
 // allow, and shapes are few. 10,000 policies for 10,000 users are one shape.
 //
-// Among policies that look at the same entry names, the more specific one replaces the more general
+// Among policies that use the same entry names, the more specific one replaces the more general
 // one (exact before prefix, longer prefix before shorter, any last); equally specific ones all
-// apply, as do policies that look at different names. A shadow policy never replaces an enforced
+// apply, as do policies that use different names. A shadow policy never replaces an enforced
 // one.
 
 #include <atomic>
@@ -31,7 +31,7 @@
 
 namespace weir::policy {
 
-/// Numbers for policies that stay the same over reloads, so that counters can be arrays.
+/// Numbers for policies that stay the same across reloads, so that counters can be arrays.
 /// Thread-safe.
 class PolicyIds {
  public:
@@ -48,7 +48,7 @@ class PolicyIds {
   std::uint32_t size() const;
   /// The names of the first `most` numbers.
   std::vector<Name> First(std::size_t most) const;
-  /// Nothing if nobody has this number.
+  /// Nothing if this number is not in use.
   std::optional<Name> NameOf(std::uint32_t id) const;
 
  private:
@@ -61,50 +61,50 @@ class PolicyIds {
 struct Policy {
   Definition definition;
   std::uint32_t id = 0;
-  /// What this process grants by itself under on_store_error: local.
+  /// The quota that this process grants by itself under on_store_error: local.
   std::optional<Quota> local_quota;
-  /// Of a leased policy: what its charges are charged under instead.
+  /// For a leased policy: the terms that its charges are made under instead.
   std::optional<algorithm::LeaseTerms> lease;
-  /// Why this process cannot charge it (its configuration lacks the store, say); empty: it can. Its
-  /// checks are then decided as if its store were down.
+  /// Why this process cannot charge it (for instance, the store is not configured); empty: it can.
+  /// Its checks are then decided as if its store were down.
   std::string unable = {};
-  /// The store's key is these, with the escaped values that "*" matched in between.
+  /// The store's key consists of these, with the escaped values that "*" matched in between.
   std::vector<std::string> key_parts;
 
   const Quota* quota() const noexcept { return definition.quota ? &*definition.quota : nullptr; }
-  /// What its buckets in the store are read under. Nodes have the rest of a rate that is leased.
+  /// The quota to read its buckets in the store with. Nodes hold the rest of a rate that is leased.
   const Quota* stored_quota() const noexcept {
     return lease && lease->rate.refill > 0 ? &lease->quota : quota();
   }
 };
 
-/// Where a bare key is charged under `policy`, which is for that key or the default: in the bucket
-/// of the key, or, as long as it is on trial, in one of its own, since the other one is charged by
-/// what is in force.
+/// Where a bare key is charged under `policy`, which is for that key or the default: in the key's
+/// bucket, or, while the policy is on trial, in a separate one, since the enforced policy charges
+/// the key's bucket.
 void AppendBucket(std::string& out, const Policy& policy, std::string_view key);
 
 struct CompileOptions {
-  /// For bare keys that no policy names. Needs a quota or is unlimited; its name is reported.
+  /// For bare keys that no policy names. Has a quota or is unlimited; its name is reported.
   Definition default_policy;
   /// The part of a quota that this process grants by itself while the store is down, in (0, 1].
   double local_share = 0.1;
-  /// Fields of Envoy's files that are not known are skipped.
+  /// Unknown fields of Envoy's files are skipped.
   bool lenient = false;
-  /// The names that policies may have in `store`. Nothing: any, for what only looks at policies.
+  /// The names that policies may use in `store`. nullopt: any, for code that only inspects them.
   std::optional<std::vector<std::string>> stores = {};
-  /// False: nobody leases from where the limits are, so leased policies are charged like exact
-  /// ones.
+  /// False: no permits are leased from where the limits are, so leased policies are charged like
+  /// exact ones.
   bool leasing = true;
   RegionOptions region = {};
   /// True: a policy that cannot be charged here is compiled with the reason (Policy::unable). For
-  /// those that other nodes have accepted: one of them must not keep all others out of force.
+  /// policies that other nodes have accepted: one must not keep all others out of force.
   bool tolerant = false;
   /// The only domain of policies in files, if there is one: see ImpliedDomain.
   std::string file_domain = {};
 };
 
-/// Whether a process with these options can charge a policy: its store is known, and its mode
-/// possible.
+/// Whether a process with these options can charge a policy: its store is known and its mode
+/// supported.
 Status CheckChargeable(const Definition& definition, const CompileOptions& options);
 
 /// The default policy of the service: token bucket, capacity 100, refill 10 per second.
@@ -140,28 +140,28 @@ struct MatchBuffer {
 /// All policies in force. Immutable, so thread-safe; shared by the reactors.
 class PolicySet {
  public:
-  /// Fails with kAlreadyExists if two policies of a domain have the same name, or two the same key;
-  /// with kInvalidArgument if one cannot be charged (CheckChargeable) and options.tolerant is
+  /// Fails with kAlreadyExists if two policies of a domain have the same name or two have the same
+  /// key; with kInvalidArgument if one cannot be charged (CheckChargeable) and options.tolerant is
   /// false.
   static Result<std::shared_ptr<const PolicySet>> Compile(std::vector<Definition> definitions,
                                                           const CompileOptions& options,
                                                           PolicyIds& ids);
 
-  /// Leaves the policies that apply to `descriptor` in buffer.applying. Values are views of the
-  /// request. With `keep_replaced`, those that a more specific one replaces are listed as well.
+  /// Puts the policies that apply to `descriptor` in buffer.applying. Values are views of the
+  /// request. With `keep_replaced`, those that a more specific one replaces are included.
   void Match(std::string_view domain, Descriptor descriptor, MatchBuffer& buffer,
              bool keep_replaced = false) const;
 
-  /// The policy for a bare key: the one that names it, else the default.
+  /// The policy for a bare key: the one that names it, or else the default.
   const Policy& ForKey(std::string_view key) const;
 
   /// An empty name: the implied one.
   bool HasDomain(std::string_view domain) const;
-  /// Where a request belongs that names no domain (policy/domains.h).
+  /// Where a request belongs that does not name a domain (policy/domains.h).
   const std::string& implied_domain() const noexcept { return implied_domain_; }
-  /// The same, if `domain` had a policy, too.
+  /// As above, if `domain` had a policy, too.
   std::string ImpliedWith(std::string_view domain) const;
-  /// What applies to quotas that come with a request.
+  /// The mode of quotas that come with a request.
   ChargeMode ChargeModeOf(std::string_view domain) const;
   /// Whether any policy replaces others (Definition::replaces).
   bool any_replaces() const noexcept { return any_replaces_; }
@@ -192,7 +192,7 @@ class PolicySet {
     std::vector<std::uint32_t> policies;
   };
   struct Domain {
-    // Shapes under the rarest of their names, so that common names do not gather them all.
+    // Shapes by the rarest of their names, so that common names do not collect them all.
     TextMap<std::vector<std::uint32_t>> by_name;
     std::vector<std::uint32_t> nameless;
     std::unique_ptr<ChainTree> chains;           // null if there are none

@@ -1,5 +1,5 @@
-// Quotas in YAML. Split from the policies around them, since the configuration's default_policy is
-// written the same way.
+// Quotas in YAML. Separate from the policies around them, since the configuration's default_policy
+// uses the same syntax.
 
 #include <chrono>
 #include <cstdint>
@@ -69,14 +69,14 @@ std::optional<Rate> ReadRate(Fields& fields, const std::string& what, Report& re
 template <typename T>
 bool Require(const std::optional<T>& value, const Fields& fields, const std::string& what,
              std::string_view name, Report& report) {
-  // A value of the wrong type has been reported where it stands.
+  // A value of the wrong type has already been reported.
   if (!value && report.clean()) {
     report.Add(fields.mark(), what + ": " + std::string(name) + " is missing");
   }
   return value.has_value();
 }
 
-/// The numbers that the algorithm takes; nothing if one of them is missing or not valid.
+/// The numbers that the algorithm uses; nullopt if one of them is missing or invalid.
 std::optional<algorithm::Numbers> ReadNumbers(const algorithm::Descriptor& kind, Fields& fields,
                                               const std::string& what, Report& report) {
   algorithm::Numbers numbers;
@@ -99,7 +99,7 @@ std::optional<algorithm::Numbers> ReadNumbers(const algorithm::Descriptor& kind,
   return numbers;
 }
 
-/// The algorithm that policy files call so; else reports what may have been meant.
+/// The algorithm with this name in policy files; else reports what may have been meant.
 const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
   std::vector<std::string_view> names;
   for (const algorithm::Descriptor& each : algorithm::kAlgorithms) {
@@ -107,7 +107,7 @@ const algorithm::Descriptor* FindKind(const Node& name, Report& report) {
     names.push_back(each.name);
   }
   std::string message = "quota: unknown algorithm '" + name.scalar.substr(0, 64) + "'; ";
-  // The admin API's SLIDING_WINDOW, however it is written.
+  // The admin API's SLIDING_WINDOW, in upper or lower case.
   std::string type = name.scalar;
   for (char& c : type) c = Upper(c);
   const algorithm::Descriptor* by_type = algorithm::FindNamed(type);

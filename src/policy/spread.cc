@@ -16,16 +16,16 @@
 namespace weir::policy {
 namespace {
 
-/// Of one domain: beyond this, policies of one shape are taken for one.
+/// Per domain: beyond this, policies of one shape are treated as one.
 constexpr std::size_t kMaxPolicies = 500;
 /// And beyond this many shapes, all live by their domain.
 constexpr std::size_t kMaxShapes = 1000;
 
-/// Policies that are taken for one: alone, or all of a shape.
+/// Policies that are treated as one: a single one, or all of a shape.
 struct Member {
   const Definition* definition = nullptr;  // the first of them
   std::vector<const Policy*> policies;
-  bool shape = false;  // values are not looked at
+  bool shape = false;  // values are ignored
 };
 
 std::string HeadOf(const Policy& policy) {
@@ -33,7 +33,7 @@ std::string HeadOf(const Policy& policy) {
   return first.substr(0, first.find('|'));
 }
 
-/// The same for all policies that look at the same entries in the same way.
+/// The same for all policies that use the same entries in the same way.
 std::string ShapeOf(const Definition& definition) {
   std::vector<std::string> parts;
   for (const EntryMatch& entry : definition.match) {
@@ -48,7 +48,7 @@ std::string ShapeOf(const Definition& definition) {
   return shape;
 }
 
-/// Entries whose values stand in the keys of a policy, once each.
+/// Entries whose values occur in the keys of a policy, once each.
 std::vector<std::string> ValuesIn(const Definition& definition) {
   std::vector<std::string> names;
   for (const EntryMatch& entry : definition.match) {
@@ -92,7 +92,7 @@ std::vector<Member> MembersOf(const std::vector<const Policy*>& policies) {
   return members;
 }
 
-/// Numbers members so that those which can meet, by way of others as well, have the same number.
+/// Numbers members so that those that can meet, even if only through others, have the same number.
 std::vector<std::size_t> GroupsOf(const std::vector<Member>& members) {
   std::vector<std::size_t> group(members.size());
   std::iota(group.begin(), group.end(), std::size_t{0});
@@ -130,7 +130,7 @@ void Place(const std::vector<Member>& members, KeyPlaces& places) {
   }
 }
 
-/// Of one domain; beyond this the answer would cost more than it is worth.
+/// Per domain; beyond this the answer would cost more than it is worth.
 constexpr std::size_t kMaxPairs = 4'000'000;
 
 /// Whether a request whose entries have one value each can have a descriptor for each of the two,

@@ -15,7 +15,7 @@ using Why = std::optional<std::string>;
 
 std::string Quoted(const EntryMatch& entry) { return entry.name + " '" + entry.text + "'"; }
 
-/// The doors know a client by one spelling of its address, IPv6 clients by their network.
+/// The protocols spell a client's address in one way only, and IPv6 clients by their network.
 Why AddressTrouble(const EntryMatch& entry) {
   if (entry.kind != MatchKind::kExact) return std::nullopt;
   if (const auto address = IpAddress::Parse(entry.text)) {
@@ -56,14 +56,14 @@ Why EntryTrouble(const EntryMatch& entry) {
   return std::nullopt;
 }
 
-/// Every value that `inner` matches, `outer` matches as well.
+/// Whether `outer` matches every value that `inner` matches.
 bool Covers(const EntryMatch& outer, const EntryMatch& inner) {
   if (outer.kind == MatchKind::kAny) return true;
   if (outer.kind == MatchKind::kExact) return inner == outer;
   return inner.kind != MatchKind::kAny && inner.text.starts_with(outer.text);
 }
 
-/// Whoever meets `inner` meets `outer`.
+/// Whether every request that matches `inner` matches `outer`.
 bool Covers(const Definition& outer, const Definition& inner) {
   return std::all_of(outer.match.begin(), outer.match.end(), [&](const EntryMatch& entry) {
     return std::any_of(inner.match.begin(), inner.match.end(), [&](const EntryMatch& other) {
@@ -74,12 +74,12 @@ bool Covers(const Definition& outer, const Definition& inner) {
 
 bool TakesEffect(const Definition& one) { return one.has_match && !one.ordered && !one.shadow; }
 
-/// By domain and name, those that say that they replace it.
+/// By domain and name: a policy that says that it replaces this one.
 using PolicyName = std::pair<std::string_view, std::string_view>;
 using Rivals = std::map<PolicyName, const Definition*>;
 
 Why Trouble(const Definition& one, const Rivals& rivals) {
-  // The values of a chain are the caller's own, whatever they are called.
+  // The values of a chain are chosen by the caller, whatever they are called.
   if (!one.ordered) {
     if (Why why = WhyUnreachable(one.match)) return why;
   }
@@ -94,7 +94,7 @@ bool Names(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// As Envoy's service has it, policies that replace each other both go.
+/// As in Envoy's service, policies that replace each other are both dropped.
 void AddMutual(const PolicySet& set, std::vector<std::string>& sentences) {
   std::map<PolicyName, const Definition*> enforced;
   for (const Policy& policy : set.policies()) {

@@ -9,13 +9,13 @@
 
 namespace weir::policy {
 
-/// A sentence for each policy that no request can meet, or that no request can pass, and for two
-/// that replace each other, with its place: what is most likely a mistake, though the files are
-/// well formed.
+/// A sentence, with its position, for each policy that no request can match or no request can
+/// pass, and for two that replace each other: most likely mistakes, though the files are well
+/// formed.
 std::vector<std::string> Unreachable(const PolicySet& set);
 
-/// Why no request can meet these entries of a policy that is not a chain: "method 'get': methods
-/// are upper case". Nothing if requests can.
+/// Why no request can match these entries of a policy that is not a chain: "method 'get': methods
+/// are upper case". nullopt if requests can.
 std::optional<std::string> WhyUnreachable(std::span<const EntryMatch> match);
 
 }  // namespace weir::policy

@@ -17,8 +17,8 @@ namespace {
 
 Mark MarkOf(const YAML::Mark& mark) { return Mark{mark.line + 1, mark.column + 1}; }
 
-/// YAML takes an unquoted * for a reference to another part of the file. Here, nearly everyone who
-/// writes one means any value. What its library says of wrong indentation names parts of YAML's
+/// YAML reads an unquoted * as an alias to another part of the file. Here, nearly everyone who
+/// writes one means any value. What its library says about wrong indentation uses terms of YAML's
 /// grammar.
 std::string HintOf(std::string_view message) {
   for (const std::string_view text :
@@ -35,7 +35,7 @@ std::string HintOf(std::string_view message) {
   return alias ? "; put quotes around a value that starts with *, as in \"*\"" : "";
 }
 
-// Leaves yaml-cpp's parser through its own stack, which is exception-safe.
+// Stops yaml-cpp's parser by unwinding its stack, which is exception-safe.
 struct Stop : std::runtime_error {
   Stop(Mark at, const std::string& why) : std::runtime_error(why), mark(at) {}
   Mark mark;

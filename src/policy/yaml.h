@@ -1,8 +1,8 @@
 #pragma once
 
-// YAML as a bounded tree in which every node knows its place. The text comes from people and from
-// elsewhere: size, depth, number of nodes and what aliases would unfold to are all limited, and a
-// mapping with the same key twice is an error instead of a silent choice.
+// YAML as a bounded tree in which every node knows its position. The text may be untrusted: size,
+// depth, number of nodes and the size with aliases expanded are all limited, and a mapping with the
+// same key twice is an error instead of a silent choice.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace weir::policy::yaml {
 
-/// A place in a file, counted from 1. Line 0: the file as a whole.
+/// A position in a file, counted from 1. Line 0: the file as a whole.
 struct Mark {
   int line = 0;
   int column = 0;
@@ -29,7 +29,7 @@ struct Problem {
   std::string ToString() const;
 };
 
-/// All problems, one to a line.
+/// All problems, one per line.
 std::string ToString(const std::vector<Problem>& problems);
 
 struct Node {
@@ -41,12 +41,12 @@ struct Node {
   std::string scalar;
   std::vector<const Node*> items;                           ///< kSequence
   std::vector<std::pair<const Node*, const Node*>> fields;  ///< kMapping, keys are scalars
-  std::size_t weight = 1;  ///< nodes below and including this, aliases unfolded
+  std::size_t weight = 1;  ///< nodes below and including this, aliases expanded
 };
 
 struct Limits {
   std::size_t max_bytes = std::size_t{16} << 20;
-  std::size_t max_nodes = 2'000'000;  ///< counted with aliases unfolded
+  std::size_t max_nodes = 2'000'000;  ///< counted with aliases expanded
   std::size_t max_depth = 32;
 };
 

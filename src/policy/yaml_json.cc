@@ -10,7 +10,7 @@ namespace {
 
 bool IsDigit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// Takes digits off the front; false if there are none.
+/// Removes digits from the front; false if there are none.
 bool TakeDigits(std::string_view& text) noexcept {
   const auto* end = std::find_if_not(text.begin(), text.end(), IsDigit);
   const auto count = static_cast<std::size_t>(end - text.begin());
@@ -18,7 +18,7 @@ bool TakeDigits(std::string_view& text) noexcept {
   return count > 0;
 }
 
-/// As JSON writes numbers, so that the text can stand as it is.
+/// Whether it is a number in JSON's syntax, so that the text can be used unchanged.
 bool IsNumber(std::string_view text) noexcept {
   if (text.starts_with('-')) text.remove_prefix(1);
   if (text.size() > 1 && text[0] == '0' && IsDigit(text[1])) return false;

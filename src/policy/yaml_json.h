@@ -6,8 +6,8 @@
 
 namespace weir::policy::yaml {
 
-/// A tree of YAML as JSON, on one line. A scalar that is not in quotes and looks like a number, a
-/// boolean or null is one; everything else is a string.
+/// A YAML tree as JSON, on one line. A scalar that is not in quotes and looks like a number, a
+/// boolean or null becomes one; everything else becomes a string.
 std::string ToJson(const Node& node);
 
 }  // namespace weir::policy::yaml

@@ -24,8 +24,8 @@ class Buffer {
     if (begin_ == end_) begin_ = end_ = 0;
   }
 
-  /// Where the next bytes go. Moves what is held to the front if it stands in the way, which ends
-  /// the life of earlier views.
+  /// Where to write the next bytes. May move the held bytes to the front, which invalidates
+  /// earlier views.
   char* space() noexcept {
     if (begin_ > 0 && capacity_ - end_ < capacity_ / 2) {
       std::memmove(data_.get(), data_.get() + begin_, end_ - begin_);
@@ -37,7 +37,7 @@ class Buffer {
   std::size_t space_size() const noexcept { return capacity_ - end_; }
   void Commit(std::size_t count) noexcept { end_ += count; }
 
-  /// Changes the capacity; what is held stays, if it fits. Ends the life of earlier views.
+  /// Changes the capacity, if what is held fits. Invalidates earlier views.
   void Resize(std::size_t capacity) {
     if (capacity == capacity_ || end_ - begin_ > capacity) return;
     auto data = std::make_unique_for_overwrite<char[]>(capacity);

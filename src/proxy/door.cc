@@ -38,7 +38,7 @@ void ProxyDoor::Accept(net::Reactor& reactor, net::Socket socket) {
   boost::system::error_code error;
   const auto peer = socket.remote_endpoint(error);
   const auto address = error ? std::nullopt : IpAddress::Parse(peer.address().to_string());
-  if (!address) return;  // gone already
+  if (!address) return;  // closed already
   auto client = net::Carry(std::move(socket), reactor, options_.tls.get());
   if (client == nullptr) return;
   const boost::intrusive_ptr<Session> session(

@@ -15,7 +15,7 @@ struct Shared;
 
 /// The proxy's listener: requests are checked against the limits and forwarded to an upstream.
 ///
-/// Thread safety: as Door; stats may be read by anyone.
+/// Thread safety: as Door; stats may be read from any thread.
 class ProxyDoor final : public net::Door {
  public:
   explicit ProxyDoor(ProxyOptions options);
@@ -24,7 +24,7 @@ class ProxyDoor final : public net::Door {
   /// Prepares a reactor; before it runs. `limiter` belongs to that reactor, must outlive the door
   /// and may be null: nothing is limited. Call for reactors 0, 1, … in order.
   void AddReactor(net::Reactor& reactor, limiter::Limiter* limiter);
-  /// Closes the resting upstream connections. Call when the reactors have stopped, before they go.
+  /// Closes idle upstream connections. Call it after the reactors have stopped, before they end.
   void Clear();
 
   std::string_view name() const noexcept override { return "proxy"; }

@@ -7,9 +7,9 @@
 
 namespace weir::proxy {
 
-/// A question about a request that is asked when its head has left the buffer: it has a copy of who
-/// asked. Shared with the limiter's callback, since the session may go on, or end, while a distant
-/// store is asked.
+/// A check of a request whose head may have left the buffer: it holds a copy of the request's
+/// values. Shared with the limiter's callback, since the session may continue, or end, while a
+/// remote store is asked.
 ///
 /// Not thread-safe: belongs to its reactor's thread.
 struct LaterCheck {

@@ -20,32 +20,32 @@ struct Timeouts {
   std::chrono::milliseconds connect{5'000};     ///< to an upstream
   std::chrono::milliseconds stall{60'000};      ///< nothing moves in a request or its response
   std::chrono::milliseconds tunnel{3'600'000};  ///< nothing moves in an upgraded connection
-  std::chrono::milliseconds linger{2'000};      ///< for a client to take our last words
-  /// The end of a response waits so long for the store to confirm that a permit is back.
+  std::chrono::milliseconds linger{2'000};      ///< for a client to take our last answer
+  /// How long the end of a response waits for the store to confirm that a permit was released.
   std::chrono::milliseconds release{1'000};
 };
 
-/// In every Timeouts::stall a request's body must bring this much, or its end, and a client must
-/// take this much of a response, or all that is there.
+/// In every Timeouts::stall this much of a request's body must arrive, or its end, and a client
+/// must take this much of a response, or all that is available.
 inline constexpr std::size_t kMinBodyPace = std::size_t{16} * 1024;
 
-/// The domain of the policies that WebSocket messages are held against.
+/// The domain of the policies that limit WebSocket messages.
 inline constexpr std::string_view kMessageDomain = "websocket";
 
 struct ProxyOptions {
   std::vector<Upstream> upstreams;
-  std::shared_ptr<const net::TlsClientContext> upstream_tls;  ///< for those that speak TLS
-  std::shared_ptr<net::TlsContext> tls;                       ///< null: clients come in the clear
+  std::shared_ptr<const net::TlsClientContext> upstream_tls;  ///< for upstreams with https://
+  std::shared_ptr<net::TlsContext> tls;                       ///< null: plain text
   std::vector<IpNetwork> trusted_proxies;
   IpGrouping grouping;
   std::string domain;                        ///< of the policies
   std::string api_key_header = "X-API-Key";  ///< the entry `api_key`
   std::string user_header;                   ///< the entry `user`; empty: there is none
-  bool default_applies = false;  ///< the default policy, to requests that no policy applies to
-  /// What a connection may be upgraded to. Anything else would be a tunnel past the limits: h2c
-  /// carries requests that nobody counts.
+  bool default_applies = false;  ///< apply the default policy to requests that no other applies to
+  /// Protocols that a connection may be upgraded to. Any other would be a tunnel past the limits:
+  /// requests inside h2c would not be counted.
   std::vector<std::string> upgrades = {"websocket"};
-  /// Each WebSocket message of a client is held against the policies of kMessageDomain.
+  /// Each WebSocket message of a client is checked against the policies of kMessageDomain.
   bool websocket_messages = false;
   filter::HeaderChoice headers;
   http::HeadLimits limits;
@@ -53,7 +53,7 @@ struct ProxyOptions {
   Timeouts timeouts;
 };
 
-/// Counts of one reactor's proxy, written by its thread and read by anyone.
+/// Counters of one reactor's proxy, written by its thread and readable from any.
 struct ProxyStats {
   std::atomic<std::uint64_t> requests{0};
   std::atomic<std::uint64_t> allowed{0};

@@ -32,8 +32,8 @@ bool ForThisHop(http::FieldId id) noexcept {
   }
 }
 
-/// Never removed however often a Connection field names them: the message would mean something
-/// else.
+/// Never removed, even if a Connection field names them: the message would change its
+/// meaning.
 bool Essential(http::FieldId id) noexcept {
   return id == http::FieldId::kHost || id == http::FieldId::kExpect;
 }
@@ -89,9 +89,9 @@ bool Forwarded(http::FieldId id) noexcept {
          id == http::FieldId::kForwardedProto;
 }
 
-/// Fields by which an upstream may be made to see another client, target or method than the one
-/// that was counted, or another proxy of its own (Proxy, which CGI reads as HTTP_PROXY). Only
-/// proxies that are trusted may send them.
+/// Fields that can make an upstream see another client, target or method than the one that was
+/// counted, or use another proxy of its own (Proxy, which CGI reads as HTTP_PROXY). Only trusted
+/// proxies may send them.
 constexpr std::string_view kMisleading[] = {
     "CF-Connecting-IP",
     "CF-Connecting-IPv6",
@@ -118,7 +118,7 @@ constexpr std::string_view kMisleading[] = {
     "X-Remote-IP",
     "X-Rewrite-URL",
 };
-/// Families of such fields: there are more of them than anyone could list.
+/// Families of such fields: there are too many to list.
 constexpr std::string_view kMisleadingPrefixes[] = {"X-Envoy-", "X-Forwarded-", "X-Original-"};
 
 bool Misleads(const http::Field& field) noexcept {
@@ -171,7 +171,7 @@ void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::
   out.clear();
   out.append(head.method).append(" ").append(head.target);
   out += head.minor_version == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n";
-  // An empty Host is right where there is no authority, and HTTP/1.1 wants one.
+  // HTTP/1.1 requires a Host field; it is empty where there is no authority.
   if (!head.authority.empty() || head.minor_version == 1) {
     out.append("Host: ").append(head.authority).append("\r\n");
   }
@@ -202,8 +202,8 @@ void WriteResponseHead(const http::ResponseHead& head, std::string_view extra, E
     if (!Removed(head, field)) out += field.line;
   }
   out += kVia;
-  // Interim responses and 204 have no body, whatever they say: who believes a length there would
-  // take the next response for a body.
+  // Interim responses and 204 have no body, whatever they say: a client that believes a length
+  // there would take the next response for a body.
   if (head.status >= 200 && head.status != 204) WriteFraming(head, out);
   out += extra;
   if (head.status == 101) {

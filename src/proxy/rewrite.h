@@ -15,35 +15,35 @@ namespace weir::proxy {
 struct Sender {
   std::string_view peer;  ///< the address of the connection's other end
   bool trusted = false;   ///< its X-Forwarded-… fields are kept; others' are replaced
-  /// The protocols that the upstream is offered; empty: none, whatever the client asked for.
+  /// The protocols offered to the upstream; empty: none, whatever the client asked for.
   std::string_view upgrade = {};
-  bool secure = false;  ///< it came by TLS
-  /// Stands for the client's own `traceparent`; empty: that one is passed on.
+  bool secure = false;  ///< it came over TLS
+  /// Replaces the client's own `traceparent`; empty: the client's is passed on.
   std::string_view traceparent = {};
 };
 
 /// Those of `allowed` that the head's Upgrade fields name, as a list for an Upgrade field; empty if
 /// the head asks for no upgrade.
 std::string OfferedUpgrades(const http::Head& head, std::span<const std::string> allowed);
-/// Whether the head names one of the protocols of `offered`, such a list, and no other.
+/// Whether the head names one of the protocols in `offered`, such a list, and no other.
 bool ChoosesUpgrade(const http::Head& head, std::string_view offered);
 
-/// Writes the head for the upstream: without what was meant for this hop, with X-Forwarded-For,
+/// Writes the head for the upstream: without hop-by-hop fields, with X-Forwarded-For,
 /// -Host, -Proto and Via. An HTTP/1.0 request stays one, so that the response fits the client.
 void WriteRequestHead(const http::RequestHead& head, const Sender& sender, std::string& out);
 
-/// How the client's connection goes on after a response.
+/// How the client's connection continues after a response.
 struct Ending {
   bool close = false;
   bool http10 = false;  ///< the client speaks HTTP/1.0 and needs `keep-alive`
 };
 
-/// Writes the head for the client: without what was meant for the upstream's hop, with `extra`
+/// Writes the head for the client: without the hop-by-hop fields of the upstream, with `extra`
 /// (whole lines) and Via.
 void WriteResponseHead(const http::ResponseHead& head, std::string_view extra, Ending ending,
                        std::string& out);
 
-/// A whole response made here.
+/// A complete response made by the proxy itself.
 struct OwnResponse {
   int status = 200;
   std::string_view content_type = {};

@@ -10,11 +10,11 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::size_t kHeadBuffer = std::size_t{8} * 1024;
-/// How much a client may still send after our last words before we hang up on it.
+/// How much a client may still send after our last answer before we close the connection.
 constexpr std::size_t kMaxLinger = std::size_t{16} * 1024 * 1024;
-/// Requests of one client that are answered on the spot before others have their turn.
+/// Requests of one client that are answered immediately before others have their turn.
 constexpr int kServedAtOnce = 16;
-/// A keep-alive client may have sent a request just before it learns that we are going.
+/// A keep-alive client may have sent a request just before it learns that we are shutting down.
 constexpr std::chrono::milliseconds kDrainGrace{500};
 
 }  // namespace
@@ -37,7 +37,7 @@ void Session::Start() {
   ReadClient();
 }
 
-/// Whoever has sent more than one read takes lets the others have their turn.
+/// A client that has sent more than one read takes yields to the others.
 void Session::ReadClient() {
   client_reading_ = true;
   client_->more() ? client_->AwaitTurn() : client_->AwaitReadable();
@@ -82,7 +82,7 @@ void Session::OnClientRead(Outcome outcome) {
       lingered_ += in_.view().size();
       reactor().turns().Spend(in_.view().size());
       in_.Consume(in_.view().size());
-      if (outcome == Outcome::kEnd && !client_->flushed()) return;  // it may read on
+      if (outcome == Outcome::kEnd && !client_->flushed()) return;  // the client may still read
       if (over || lingered_ > kMaxLinger) return Close();
       return ReadToDiscard();
     default:
@@ -91,7 +91,7 @@ void Session::OnClientRead(Outcome outcome) {
 }
 
 void Session::Serve() {
-  // A request that is answered on the spot comes back here for the next one: a loop, since a client
+  // A request that is answered immediately returns here for the next one: a loop, since a client
   // decides how many requests it sends at once, and so would decide how deep we recurse.
   serve_again_ = true;
   if (serving_ || serve_later_) return;
@@ -132,7 +132,7 @@ void Session::AwaitHead() {
     in_.Resize(kHeadBuffer);
     Touch(reactor().draining() ? kDrainGrace : timeouts.idle);
   } else {
-    // Counted from the first byte: a head that trickles in does not push its end away.
+    // Counted from the first byte: a head that trickles in does not extend its deadline.
     if (phase_ != Phase::kHead) Touch(timeouts.header);
     phase_ = Phase::kHead;
     if (in_.space_size() == 0) in_.Resize(shared_.options.limits.bytes + kHeadBuffer);
@@ -184,7 +184,7 @@ void Session::Linger() {
   client_->ShutDownSend();
   in_.Consume(in_.view().size());
   ReadToDiscard();
-  // By TLS, what was sent may have yet to leave: a slow client gets the time it has elsewhere.
+  // With TLS, sent bytes may still be buffered: a slow client gets the same time as elsewhere.
   if (client_->flushed()) return Touch(shared_.options.timeouts.linger);
   Touch(shared_.options.timeouts.stall);
   client_->AwaitWritable();
@@ -199,7 +199,7 @@ void Session::Close() {
   EndTrace(0);
   DropUpstream();
   ReleasePermits();
-  // Where a response ends with the connection, the client would take this for its end.
+  // Where a response ends with the connection, the client would take this for the response's end.
   if (cut_off) client_->Reset();
   client_->Close();
   reactor().timers().Cancel(*this);
@@ -238,7 +238,7 @@ void Session::OnDeadline() {
       return Fail(408, "the request did not arrive in time");
     case Phase::kDeciding:
       // The store has a time limit of its own, and until it has answered the limiter may look at
-      // the request's head: nothing may be read over it.
+      // the request's head: it must not be overwritten by a read.
       return Touch(shared_.options.timeouts.stall);
     case Phase::kReleasing:
       // The store has not confirmed it in time; the client has waited long enough.

@@ -55,14 +55,14 @@ class Session final : public net::Connection,
  private:
   enum class Phase : std::uint8_t {
     kIdle,        // between requests
-    kHead,        // a part of a head is there
+    kHead,        // part of a head has arrived
     kDeciding,    // the limiter has been asked
     kConnecting,  // to an upstream
     kExchange,    // request and response pass
-    kReleasing,   // the end of a response waits for its permits to be back in the store
+    kReleasing,   // the end of a response waits until the store has its permits back
     kReply,       // an answer of our own is being sent
     kTunnel,      // upgraded: bytes pass
-    kLinger,      // everything is said; the client may still be sending
+    kLinger,      // everything is sent; the client may still be sending
     kClosed,
   };
 
@@ -145,7 +145,7 @@ class Session final : public net::Connection,
   bool client_reading_ = false;
   bool serving_ = false;
   bool serve_again_ = false;
-  bool serve_later_ = false;  // when the others have had their turn
+  bool serve_later_ = false;  // after the others have had their turn
 
   // Who the client is: found once, unless trusted proxies speak for many.
   std::string peer_;
@@ -165,7 +165,7 @@ class Session final : public net::Connection,
   Phase after_release_ = Phase::kExchange;
   std::string upgrade_;  // the protocols that the upstream was offered
 
-  // What an exchange must remember of its request, whose head is gone from the buffer by then.
+  // What an exchange must remember of its request, whose head has left the buffer by then.
   struct Exchange {
     bool to_head = false;
     bool http10 = false;
@@ -180,9 +180,9 @@ class Session final : public net::Connection,
     std::size_t body_up = 0;    // bytes in in_ that are scanned and to be sent
     std::size_t body_down = 0;  // the same in the upstream's buffer
     std::size_t head_up_sent = 0;
-    std::size_t body_moved = 0;  // up, since it earned more time
+    std::size_t body_moved = 0;  // up, since the deadline was last extended
     std::size_t head_down_sent = 0;
-    std::size_t response_moved = 0;  // head and body, since they earned more time
+    std::size_t response_moved = 0;  // head and body, since the deadline was last extended
     bool client_behind = false;      // it takes no more of the response for now
   };
   Exchange exchange_;
@@ -196,8 +196,8 @@ class Session final : public net::Connection,
   bool reply_close_ = false;
   std::unique_ptr<WebSocketScanner> messages_;  // tunnel: null if they are not counted
   std::shared_ptr<LaterCheck> message_check_;
-  bool asking_ = false;         // tunnel: whether a message may pass
-  bool pumping_ = false;        // tunnel: that question is being asked just now
+  bool asking_ = false;         // tunnel: a message is being checked
+  bool pumping_ = false;        // tunnel: inside the call that starts the check
   bool client_done_ = false;    // tunnel: the client sends no more
   bool upstream_done_ = false;  // tunnel: the upstream sends no more
   std::size_t lingered_ = 0;

@@ -1,6 +1,6 @@
 // Who a request is from and what it is for, as one descriptor for each name of its path, and what
-// the limiter says to that. Whatever the upstream could read otherwise than we do is refused: it
-// would be counted as somebody else's request, or as one for another page.
+// the limiter decides. Whatever the upstream could read differently than we do is refused: it
+// would be counted as another client's request, or as one for another page.
 
 #include <algorithm>
 #include <array>
@@ -33,7 +33,7 @@ std::string_view Session::ClientIdentity() {
   return identity_;
 }
 
-/// Whether a field is called otherwise than `header` and read as it all the same.
+/// Whether a field has a different name than `header` but could be taken for it.
 bool Session::HasLookalike(std::string_view header) const {
   return std::any_of(request_.fields.begin(), request_.fields.end(), [&](const http::Field& field) {
     return filter::ReadsAsField(field.name, header) && !EqualsIgnoringCase(field.name, header);
@@ -42,8 +42,8 @@ bool Session::HasLookalike(std::string_view header) const {
 
 std::string_view Session::Identity(const std::string& header, const char*& wrong) const {
   if (header.empty()) return {};
-  // What Connection names does not reach the upstream: it would be counted as one client, and
-  // served as another.
+  // A field that Connection names does not reach the upstream: the request would be counted as one
+  // client's, and served as another's.
   if (request_.Find(header, 1) != nullptr || HasLookalike(header) || request_.Nominates(header)) {
     wrong =
         "a header field that identifies the client was sent twice, with another sign for -, or "
@@ -120,7 +120,7 @@ void Session::EndTrace(int status) {
 
 void Session::Decide() {
   phase_ = Phase::kDeciding;
-  // Whatever comes of it, the answer is to this request.
+  // Whatever the outcome, the answer is to this request.
   exchange_ = {};
   exchange_.to_head = request_.method == "HEAD";
   exchange_.http10 = request_.minor_version == 0;
@@ -141,7 +141,7 @@ void Session::Decide() {
 void Session::OnDecided() {
   const bool granted = check_.status.ok() && check_.decision.allowed();
   if (granted) HoldPermits();
-  if (phase_ != Phase::kDeciding) return ReleasePermits();  // the client has gone meanwhile
+  if (phase_ != Phase::kDeciding) return ReleasePermits();  // the client has disconnected meanwhile
   if (!check_.status) {
     const bool theirs = check_.status.error().code == Code::kInvalidArgument;
     return Fail(theirs ? 400 : 503,
@@ -181,9 +181,9 @@ void Session::Deny() {
           .body = denial.body});
 }
 
-/// Answers a request that goes no further.
+/// Answers a request that is not forwarded.
 void Session::Refuse(const OwnResponse& response) {
-  // A body that came along is skipped; one that is still on its way is not waited for.
+  // A body that has arrived is skipped; one that is still on its way is not waited for.
   request_body_.Start(request_.framing());
   const bool close = request_.close;
   in_.Consume(head_size_);

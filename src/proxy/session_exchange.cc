@@ -24,7 +24,7 @@ void Session::BeginExchange() {
   exchange_.close = request_.close;
   request_body_.Start(request_.framing(), http::BodyScanner::Trailers::kSkip);
   upgrade_.clear();
-  // An upgrade that is not offered is a request like any other, as HTTP has it.
+  // A request for an upgrade that is not offered is forwarded like any other, as in HTTP.
   if (request_body_.done() && request_.method == "GET" && request_.minor_version == 1) {
     upgrade_ = OfferedUpgrades(request_, shared_.options.upgrades);
   }
@@ -96,7 +96,7 @@ void Session::PumpRequest() {
     const Sent sent =
         Transmit(upstream_->transport(), head, in_.view().substr(0, exchange_.body_up));
     if (sent.blocked) return upstream_->transport().AwaitWritable();
-    // It may have answered already (413, say) and closed; reading will tell.
+    // It may have answered already (413, say) and closed; reading will show.
     if (sent.failed) {
       exchange_.request_broken = true;
       break;
@@ -108,7 +108,7 @@ void Session::PumpRequest() {
   }
 }
 
-/// A body that trickles in earns no time: a client could hold an upstream's connection for ever.
+/// A body that trickles in earns no time: a client could hold an upstream's connection forever.
 void Session::OnBodyMoved(std::size_t bytes) {
   exchange_.body_moved += bytes;
   if (exchange_.body_moved < kMinBodyPace && !request_body_.done()) return;
@@ -150,7 +150,7 @@ void Session::OnResponseTruncated(Outcome outcome) {
     return PumpResponse();
   }
   if (Retryable()) {
-    // It closed a resting connection just when we used it; it has not seen the request.
+    // It closed an idle connection just when we used it; it has not seen the request.
     Count(shared_.stats.retries);
     DropUpstream();
     exchange_.request_done = exchange_.request_broken = false;
@@ -209,7 +209,7 @@ bool Session::ReadResponseHead() {
 }
 
 void Session::OnInterim() {
-  // HTTP/1.0 knows no interim responses. Many of them without an end are not stored either.
+  // HTTP/1.0 has no interim responses. An endless series of them is not stored either.
   constexpr std::size_t kMaxInterim = std::size_t{64} * 1024;
   if (!exchange_.http10 && head_down_.size() < kMaxInterim) {
     WriteResponseHead(response_, {}, {}, head_down_);
@@ -267,8 +267,8 @@ void Session::PumpResponse() {
   }
 }
 
-/// A client that takes a response a little at a time earns no time either, until it has taken all
-/// that is there.
+/// A client that takes a response a little at a time earns no time either, until it has taken
+/// everything that is available.
 void Session::OnResponseMoved(std::size_t bytes) {
   exchange_.response_moved += bytes;
   const bool all = exchange_.head_down_sent == head_down_.size() && exchange_.body_down == 0;

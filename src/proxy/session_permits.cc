@@ -1,6 +1,6 @@
-// What concurrency policies have granted to a request is given back when its response ends or
-// either side is gone. The end of a response waits until the store has confirmed it: a client that
-// sends one request after the other would else be refused by its own last one.
+// Permits that concurrency policies granted to a request are released when its response ends or
+// either side disconnects. The end of a response waits until the store has confirmed it: a client
+// that sends one request after the other would otherwise be refused because of its previous one.
 
 #include <utility>
 
@@ -25,7 +25,7 @@ void Session::ReleasePermits() {
   shared_.limiter->Decide({&held->check, 1}, [held] {});
 }
 
-/// Gives the permits back and goes on in phase `next` when they are, or when that takes too long.
+/// Releases the permits and continues in phase `next` when that is done or takes too long.
 void Session::ReleaseThen(Phase next) {
   after_release_ = next;
   phase_ = Phase::kReleasing;

@@ -27,12 +27,12 @@ void Session::BeginTunnel() {
   if (phase_ == Phase::kTunnel) PumpTunnelDown();
 }
 
-/// Once the proxy has been told to end, no traffic earns a tunnel more time.
+/// Once the proxy is shutting down, traffic no longer earns a tunnel more time.
 void Session::OnTunnelMoved() {
   if (!reactor().draining()) Touch(shared_.options.timeouts.tunnel);
 }
 
-/// Keeps what is needed to ask about messages, while the request's head is still there.
+/// Keeps what is needed to check messages, while the request's head is still there.
 void Session::PrepareMessages() {
   messages_.reset();
   message_check_.reset();
@@ -55,7 +55,7 @@ std::size_t Session::Sendable() {
   return exchange_.body_up;
 }
 
-/// True: the message was let pass on the spot. Else the answer comes later, or the tunnel is over.
+/// True: the message was allowed immediately. Else the answer comes later, or the tunnel is over.
 bool Session::AskAboutMessage() {
   asking_ = pumping_ = true;
   const std::shared_ptr<LaterCheck> asked = message_check_;

@@ -11,11 +11,11 @@ namespace weir::proxy {
 struct Sent {
   std::size_t bytes = 0;
   bool blocked = false;  ///< the peer takes no more for now
-  bool failed = false;   ///< the peer is gone
+  bool failed = false;   ///< the connection is broken
 };
 
-/// Sends as much of `head` and then `body` as is taken at once. Nothing while what was sent before
-/// has yet to leave: so no more than one buffer ever waits.
+/// Sends as much of `head` and then `body` as the peer takes now. Nothing while earlier bytes are
+/// not flushed: so no more than one buffer ever waits.
 inline Sent Transmit(net::Transport& peer, std::string_view head, std::string_view body) noexcept {
   if (head.empty() && body.empty()) return {};
   if (!peer.flushed()) return {0, true, false};

@@ -77,7 +77,7 @@ void UpstreamConnection::Connect(const Upstream& upstream, const net::TlsClientC
   socket_.open(upstream.endpoint.protocol(), error);
   if (!error) socket_.set_option(asio::ip::tcp::no_delay(true), error);
   if (error) {
-    // Answered later like any other outcome: the caller is in the midst of its own work.
+    // Reported later like any other outcome: the caller is in the middle of its own work.
     asio::post(reactor_.context(), [self = Ptr(this), error] {
       self->Connected(Error{Code::kUnavailable, error.message()});
     });
@@ -85,7 +85,7 @@ void UpstreamConnection::Connect(const Upstream& upstream, const net::TlsClientC
   }
   const auto then = [self = Ptr(this), &upstream, tls](const error_code& failure) {
     if (failure) return self->Connected(Error{Code::kUnavailable, failure.message()});
-    if (self->user_ == nullptr) return;  // nobody waits any more
+    if (self->user_ == nullptr) return;  // no user is left
     self->transport_ = std::make_unique<net::EdgeSocket>(std::move(self->socket_), self->reactor_);
     const Status begun = upstream.tls ? self->BeginTls(upstream.host, tls) : Status();
     self->transport_->Attach(*self, *self);
@@ -204,7 +204,7 @@ void UpstreamPool::OnDeadline() {
   ++sweeps_;
   const auto patience = static_cast<std::size_t>(limits_.idle_timeout / kSweep);
   for (Target& target : targets_) {
-    // The longest resting ones stand in front: connections are taken from the back.
+    // The longest idle ones are at the front: connections are taken from the back.
     const auto expired = [&](const UpstreamPtr& connection) {
       const bool over = sweeps_ - connection->idle_since > patience;
       if (over) connection->Close();

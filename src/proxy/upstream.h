@@ -21,16 +21,16 @@
 
 namespace weir::proxy {
 
-/// A server that requests are passed on to.
+/// A server that requests are forwarded to.
 struct Upstream {
   net::Endpoint endpoint;
-  std::string host;  ///< as it was written: what its certificate must be for
+  std::string host;  ///< as it was written; its certificate must match
   bool tls = false;
   std::shared_ptr<UpstreamHealth> health;  ///< shared by the reactors
 };
 
-/// Where `http://host:port` or `https://host:port` leads. Looks the name up, so it may block: for
-/// the start of the program.
+/// Resolves `http://host:port` or `https://host:port`. Looks up the name, so it may block: call it
+/// at startup.
 Result<Upstream> ResolveUpstream(std::string_view url);
 
 /// The current user of an upstream connection.
@@ -47,15 +47,15 @@ class UpstreamUser {
   ~UpstreamUser() = default;
 };
 
-/// One connection to one upstream. A read is under way whenever it rests in the pool, so a server
-/// that closes it, or says something unasked, is noticed before the connection is used again.
+/// One connection to one upstream. A read is pending while it is idle in the pool, so a server
+/// that closes it, or sends something unsolicited, is noticed before the connection is used again.
 ///
 /// Thread safety: belongs to its reactor's thread, including the reference counting.
 class UpstreamConnection final : public net::Counted, private net::Transport::Watcher {
  public:
   UpstreamConnection(net::Reactor& reactor, std::size_t target);
 
-  /// `user` hears what happens until Detach; `keeper` is held for as long.
+  /// `user` is notified of events until Detach; `keeper` is held for as long.
   void Attach(UpstreamUser& user, boost::intrusive_ptr<net::Connection> keeper) noexcept;
   void Detach() noexcept;
 
@@ -64,20 +64,20 @@ class UpstreamConnection final : public net::Counted, private net::Transport::Wa
   /// Reads into `buffer`, unless a read is under way already.
   void Read();
   void Close() noexcept;
-  /// Whether the server has neither closed it nor said anything while nobody used it; looks for
-  /// what has come in this moment, too.
+  /// Whether the server has neither closed it nor sent anything while it was unused; also checks
+  /// for bytes that have just arrived.
   bool Usable();
 
   Buffer& buffer() noexcept { return buffer_; }
   /// Requires that it was connected.
   net::Transport& transport() noexcept { return *transport_; }
   bool open() const noexcept { return transport_ != nullptr && transport_->is_open(); }
-  /// Nothing is left to be sent or to be looked at.
+  /// Nothing is left to send or to read.
   bool at_rest() const noexcept { return buffer_.empty() && transport_->flushed(); }
   std::size_t target() const noexcept { return target_; }
 
   bool reused = false;         ///< has served a request before
-  std::size_t idle_since = 0;  ///< the pool's sweep count when it came to rest
+  std::size_t idle_since = 0;  ///< the pool's sweep count when it became idle
 
  private:
   using Ptr = boost::intrusive_ptr<UpstreamConnection>;
@@ -104,7 +104,7 @@ using UpstreamPtr = boost::intrusive_ptr<UpstreamConnection>;
 struct PoolLimits {
   std::size_t idle_connections = 64;              ///< kept per upstream and reactor
   std::chrono::seconds idle_timeout{30};          ///< less than the upstream's own
-  std::chrono::seconds retry_failed_upstream{5};  ///< an upstream that refuses rests so long
+  std::chrono::seconds retry_failed_upstream{5};  ///< the pause after a refused connection
 };
 
 /// One reactor's idle connections, and which upstream is next.
@@ -114,17 +114,17 @@ class UpstreamPool final : private net::TimerWheel::Entry {
  public:
   UpstreamPool(net::Reactor& reactor, std::vector<Upstream> targets, PoolLimits limits);
 
-  /// A connection to the next upstream in turn: one that rests, or one that is yet to be connected
+  /// A connection to the next upstream in turn: an idle one, or one that is not connected yet
   /// (see open()). With `fresh` always the latter.
   UpstreamPtr Take(bool fresh);
-  /// Puts a connection to rest. Requires that nobody is attached and nothing is left in its buffer.
+  /// Returns a connection to the pool. Requires that it has no user and that its buffer is empty.
   void Return(UpstreamPtr connection);
   /// This upstream does not answer: the others take its turns for a while.
   void MarkDown(std::size_t target) noexcept;
 
   const Upstream& upstream(std::size_t target) const noexcept { return targets_[target].upstream; }
   std::size_t size() const noexcept { return targets_.size(); }
-  /// Closes what rests and lets go of the reactor: for the time between its end and its
+  /// Closes idle connections and detaches from the reactor: for the time between its end and its
   /// destruction.
   void Clear() noexcept;
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kRepeatEvery = 60 * kSecond;
-/// One that fails now and then, as with a single slow page, must not fill the log.
+/// An upstream that fails occasionally, as with a single slow page, must not fill the log.
 constexpr Nanos kBetweenOutages = 10 * kSecond;
 
 }  // namespace

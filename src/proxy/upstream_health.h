@@ -10,7 +10,7 @@
 
 namespace weir::proxy {
 
-/// Whether an upstream answers, and what the log says about it: one warning when requests to it
+/// Whether an upstream answers, and what is logged about it: one warning when requests to it
 /// begin to fail, another each minute while they do, and a line when it answers again.
 ///
 /// Thread-safe: the reactors share it.

@@ -19,7 +19,7 @@ class WebSocketScanner {
   /// not been admitted.
   std::size_t Take(std::string_view bytes) noexcept;
 
-  /// Lets the message pass that the byte after those begins.
+  /// Lets the message pass that begins with the next byte.
   void Admit() noexcept { admitted_ = true; }
   /// The bytes are not those of a WebSocket client.
   bool failed() const noexcept { return state_ == State::kFailed; }
@@ -36,10 +36,10 @@ class WebSocketScanner {
   bool admitted_ = false;
   bool control_ = false;       // the frame is a ping, a pong or the close
   bool open_ = false;          // a message has begun and not ended
-  bool closed_ = false;        // the client has said that it sends no more
+  bool closed_ = false;        // the client has announced that it sends no more
   std::uint64_t least_ = 0;    // a length below this has a shorter form
-  std::uint32_t rest_ = 0;     // bytes of the length or the mask that are to come
-  std::uint64_t payload_ = 0;  // bytes of the frame that are to come
+  std::uint32_t rest_ = 0;     // bytes of the length or the mask still to come
+  std::uint64_t payload_ = 0;  // bytes of the frame still to come
 };
 
 }  // namespace weir::proxy

@@ -64,7 +64,7 @@ void AuthQuestion::AddIp(std::string_view remote) {
       ClientKey(filter::ResolveClient(*peer, nth, options_.trusted_proxies), options_.grouping));
 }
 
-/// The value of a field that may be there once: of two, one was not written by the proxy.
+/// The value of a field that may occur once: of two, one was not written by the proxy.
 std::string_view AuthQuestion::Only(std::string_view name) {
   std::string_view value;
   bool found = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a proxy asks GET /v1/auth: the request it is about, read from the fields of the question.
+// The request that a proxy asks GET /v1/auth about, read from the header fields of that call.
 
 #include <array>
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace weir::service {
 /// Reads the headers of one GET /v1/auth into the descriptors that policies are matched with.
 /// Headers that the client could have sent in place of the proxy are refused, never guessed.
 ///
-/// Not thread-safe: a value of one question.
+/// Not thread-safe: used for one question.
 class AuthQuestion {
  public:
-  /// `remote` is the peer's address. What is found is copied into `arena`.
+  /// `remote` is the peer's address. Values that are found are copied into `arena`.
   AuthQuestion(const http::Request& request, std::string_view remote, const AuthOptions& options,
                Arena& arena);
 
@@ -40,7 +40,7 @@ class AuthQuestion {
   const AuthOptions& options_;
   Arena& arena_;
   std::string_view error_;
-  // Those that are bare keys as well come first.
+  // Entries that are also bare keys come first.
   std::array<policy::Entry, 5> entries_;
   std::size_t count_ = 0;
   std::size_t subjects_ = 0;

@@ -15,7 +15,7 @@ using Stage = net::Stream::Stage;
 // frames would keep the others waiting.
 constexpr std::size_t kReadSize = 8 << 10;
 constexpr std::size_t kWriteSize = 64 << 10;
-/// What a connection that rests keeps for its next answers.
+/// What an idle connection keeps for its next answers.
 constexpr std::size_t kKeptCapacity = 32 << 10;
 
 }  // namespace
@@ -40,7 +40,7 @@ void GrpcConnection::Drain() {
   if (reactor().draining()) health_.SetServing(false);
   end_calls_at_ = steady_clock::now() + options_.drain_grace;
   session_.Drain();
-  // A peer that has not begun may have its first call on the way, behind its greeting.
+  // A peer that has not completed its greeting may have its first call on the way behind it.
   if (!session_.greeted()) stream_.LimitGreeting(options_.drain_grace);
   SetTimer();
 }
@@ -48,7 +48,7 @@ void GrpcConnection::Drain() {
 void GrpcConnection::OnDeadline() {
   session_.Expire(SystemClock::Get().Now());
   if (draining_ && steady_clock::now() >= end_calls_at_) {
-    // Unary calls are long done; what is still open are streams that would never end.
+    // Unary calls are long finished; those still open are streams that would never end.
     end_calls_at_ = steady_clock::now() + options_.drain_grace;
     session_.Drain();
     session_.EndCalls("the server is shutting down");
@@ -95,7 +95,7 @@ Stage GrpcConnection::stage() const {
   return session_.open_calls() == 0 ? Stage::kIdle : Stage::kBusy;
 }
 
-/// Idle for long: the peer is asked to go, and has as long again to do so.
+/// Idle for too long: the peer is asked to close, and has the same time again to do so.
 bool GrpcConnection::OnTimeout(Stage /*stage*/) {
   if (draining_) return true;
   Drain();

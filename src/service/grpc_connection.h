@@ -20,27 +20,27 @@
 
 namespace weir::service {
 
-/// One HTTP/2 connection: a grpc::Session on a Stream. Kept alive by its socket; while so much
-/// waits for a store that nothing more is read, by itself.
+/// One HTTP/2 connection: a grpc::Session on a Stream. Kept alive by its socket; by itself, while
+/// so much waits for a store that reading is paused.
 ///
 /// Thread safety: belongs to its reactor.
 class GrpcConnection final : public net::Connection,
                              private grpc::SessionObserver,
                              private net::Stream::Session {
  public:
-  /// `tls` null: in the clear.
+  /// `transport`: plaintext or TLS.
   GrpcConnection(net::Reactor& reactor, std::unique_ptr<net::Transport> transport,
                  const grpc::Services& services, grpc::Health& health, net::DoorMetrics& metrics,
                  const GrpcDoorOptions& options);
 
   void Start() { stream_.Start(); }
-  /// Who is at the other end; before Start.
+  /// Sets who is at the other end; before Start.
   void SetPeer(std::string address) {
     session_.SetPeer(std::move(address), [this] { return transport_->peer_name(); });
   }
   void Drain() override;
   void Abort() override { stream_.Close(); }
-  /// Of calls, and of a drain; the stream has its own.
+  /// For calls and a drain; the stream has its own deadlines.
   void OnDeadline() override;
 
  private:

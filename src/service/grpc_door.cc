@@ -25,7 +25,7 @@ std::vector<std::string> ServiceNames() {
           "weir.v1.Limiter"};
 }
 
-// The wheel makes up to a tick more of it. A random part keeps the nodes that share a limit from
+// The wheel adds up to a tick to it. A random part keeps the nodes that share a limit from
 // asking in the same order each second.
 constexpr std::chrono::milliseconds kLeastPush{700};
 constexpr std::chrono::milliseconds kMostPush{900};
@@ -59,7 +59,7 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
     reactor.timers().Set(*this, std::chrono::milliseconds(span(random)));
   }
 
-  /// The rest of a tick, a part at a time: connections have their turn in between.
+  /// Runs the rest of a tick, a part at a time: connections have their turn in between.
   void TurnLater() {
     if (std::exchange(turning, true)) return;
     boost::asio::post(reactor.context(), [this] {
@@ -68,7 +68,7 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
     });
   }
 
-  /// Likewise the rest of messages that ask for much.
+  /// Likewise the rest of messages with many checks.
   void DecideLater() {
     if (std::exchange(deciding, true)) return;
     boost::asio::post(reactor.context(), [this] {
@@ -83,8 +83,8 @@ struct GrpcDoor::Worker final : net::TimerWheel::Entry {
   grpc::QuotaStreams quotas;
   grpc::Services services;
   std::minstd_rand random{std::random_device{}()};
-  bool turning = false;   // a turn of the quotas is on its way
-  bool deciding = false;  // a turn of the decider is
+  bool turning = false;   // a turn of the quotas is scheduled
+  bool deciding = false;  // a turn of the decider is scheduled
 };
 
 GrpcDoor::GrpcDoor(std::size_t reactors, LimiterOf limiter_of, GrpcDoorOptions options)

@@ -24,14 +24,14 @@ namespace weir::service {
 struct GrpcDoorOptions {
   grpc::SessionOptions session;
   grpc::RlsOptions rls;
-  /// Where assignments of quotas are shown; must outlive the door. Null: nowhere.
+  /// Where assignments of quotas are published; must outlive the door. Null: nowhere.
   limiter::Assignments* assignments = nullptr;
-  /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: everybody everything.
+  /// Who may call what (grpc::Services::SetGuard). Thread-safe. Empty: no restrictions.
   grpc::Services::Guard guard;
-  /// `greeting` is for the peer to say that it speaks HTTP/2. A connection without calls is asked
-  /// to go after `idle`; requests have a time limit each (SessionOptions::request_timeout).
+  /// `greeting` is for the peer to show that it speaks HTTP/2. A connection without calls is asked
+  /// to close after `idle`; each request has its own time limit (SessionOptions::request_timeout).
   net::Stream::Times times{.idle = std::chrono::minutes(10)};
-  /// Null: in the clear, with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
+  /// Null: plaintext with prior knowledge (h2c). Its ALPN protocols should be {"h2"}.
   std::shared_ptr<net::TlsContext> tls;
   /// When the service shuts down, streams that have not ended by then are ended.
   std::chrono::milliseconds drain_grace{1'000};
@@ -40,10 +40,10 @@ struct GrpcDoorOptions {
 /// gRPC over HTTP/2: Envoy's rate limit service and its rate limit quota service, weir.v1, health
 /// and reflection.
 ///
-/// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
+/// Thread safety: as Door. A reactor's state is created on its own thread at its first connection.
 class GrpcDoor final : public net::Door {
  public:
-  /// The limiter of a reactor, asked for once, on that reactor's thread. It must live as long as
+  /// The limiter of a reactor, requested once, on that reactor's thread. It must live as long as
   /// the reactor runs.
   using LimiterOf = std::function<limiter::Limiter&(net::Reactor&)>;
 

@@ -16,14 +16,14 @@ namespace weir::service {
 /// Thread safety: belongs to its reactor's thread.
 class HttpConnection final : public net::Connection, private HttpSession::Transport {
  public:
-  /// `urgent`: one beyond the limit, for one question that must always be
+  /// `urgent`: a connection beyond the limit, for one request that must always be
   /// answered.
   HttpConnection(HttpWorker& worker, std::unique_ptr<net::Transport> transport, std::string remote,
                  bool urgent = false);
   ~HttpConnection() override { worker_.RemoveUrgent(*this); }
 
   void Start() { stream_.Start(); }
-  /// A client may be sending a request on an idle connection this very moment: it has a while.
+  /// A client may just be sending a request on an idle connection, so it gets a grace period.
   void Drain() override { stream_.Drain(std::chrono::milliseconds(500)); }
   void Abort() override { stream_.Close(); }
   void OnDeadline() override {}

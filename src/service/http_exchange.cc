@@ -78,7 +78,7 @@ bool HttpExchanges::TryAdd(const http::Request& request, std::string_view remote
   return true;
 }
 
-/// The fields that tell where a request stands among others.
+/// Reads the request's id and its trace context.
 void HttpExchanges::ReadFields(const http::Request& request, Item& item) {
   std::string_view traceparent;
   for (const http::Header& header : request.headers) {
@@ -91,7 +91,7 @@ void HttpExchanges::ReadFields(const http::Request& request, Item& item) {
   item.trace = telemetry::ArrivedWith(traceparent, worker_.limiter().tracer(), item.received_at);
   if (item.trace.span == 0) return;
   telemetry::TraceHeader header = telemetry::ToHeader(item.trace);
-  // Whether the caller records is the caller's to say, even if nothing is recorded here.
+  // Whether the caller records is its own decision, even if nothing is recorded here.
   if (const auto parent = telemetry::ParseTraceParent(traceparent); parent && parent->sampled) {
     header.back() = '1';
   }
@@ -174,8 +174,8 @@ void HttpExchanges::AddAuth(const http::Request& request, std::string_view remot
   question.Fill(check.request);
 }
 
-/// A proxy that asked for another status than 429 knows that one alone as a refusal, and would take
-/// 400 for a fault of ours.
+/// A proxy that asked for another status than 429 treats only that one as a refusal, and would take
+/// 400 for an error of ours.
 void HttpExchanges::RefuseQuestion(Item& item, std::string_view why) {
   Refuse(item, item.denied_status == 429 ? 400 : item.denied_status, why);
 }
@@ -186,7 +186,7 @@ int HttpExchanges::StatusOf(const Item& item) {
     if (item.denied_status == 200) return 200;
     int status = 200;
     for (const limiter::Check& check : batch_.checks().subspan(item.first, item.count)) {
-      if (!check.status.ok()) {  // whoever looks at the status alone must not take it for a yes
+      if (!check.status.ok()) {  // a client that reads only the status must not take it for a yes
         status = http::StatusFor(check.status.error().code);
       } else if (!check.decision.allowed()) {
         return item.denied_status;

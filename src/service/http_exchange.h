@@ -33,12 +33,12 @@ class HttpExchanges {
   bool full() const noexcept {
     return batch_.size() >= http::kMaxChecks || items_.size() >= kMaxItems;
   }
-  /// The next checks to be decided, a turn's work of them; or all, if too many others are midway.
+  /// The next checks to decide: one turn's work, or all if too many others are midway.
   std::span<limiter::Check> TakeChecks() noexcept;
-  /// TakeChecks has given some of them, and has more.
+  /// TakeChecks has returned some of them, and has more.
   bool midway() const noexcept { return taken_ != 0 && taken_ != batch_.size(); }
 
-  /// What decided checks point into, until they are answered.
+  /// Keeps alive what decided checks point into, until they are answered.
   void Keep(std::shared_ptr<const void> what) { kept_.push_back(std::move(what)); }
 
   /// Appends the answers in order. `close`: the last one says so.
@@ -89,7 +89,7 @@ class HttpExchanges {
   HttpWorker& worker_;
   http::CheckBatch batch_;
   std::size_t taken_ = 0;  // of its checks
-  std::size_t parts_ = 0;  // that the worker knows of while some are left to take
+  std::size_t parts_ = 0;  // registered with the worker while some are left to take
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<Item> items_;
   std::string body_;

@@ -82,7 +82,7 @@ void HttpDoor::AcceptUrgent(net::Reactor& reactor, net::Socket socket) {
 void HttpDoor::Serve(net::Reactor& reactor, net::Socket socket, bool urgent) {
   boost::system::error_code error;
   const auto peer = socket.remote_endpoint(error);
-  if (error) return;  // gone already
+  if (error) return;  // closed already
   HttpWorker& worker = *workers_[reactor.index()];
   worker.BindToThisThread();
   auto transport = net::Carry(std::move(socket), reactor, tls_.get());

@@ -32,10 +32,10 @@ namespace weir::service {
 
 class HttpExchanges;
 
-/// Which fields tell GET /v1/auth the path and method that a proxy asks about. A client can send
-/// the pair that its proxy does not set, so a question that has fields of both is refused.
+/// Which fields hold the path and method that a proxy asks GET /v1/auth about. A client can send
+/// the pair that its proxy does not set, so a request that has fields of both is refused.
 enum class AuthTarget : std::uint8_t {
-  kAuto,       ///< the pair that is there
+  kAuto,       ///< whichever pair is present
   kOriginal,   ///< X-Original-URI, -Method: nginx. A question without it is refused
   kForwarded,  ///< X-Forwarded-Uri, -Method: Traefik, Caddy. A question without it is refused
   kNone,       ///< neither: there are no entries `route` and `method`
@@ -48,7 +48,7 @@ struct AuthOptions {
   std::string api_key_header = "X-API-Key";
   std::string user_header = "X-User-Id";
   AuthTarget target = AuthTarget::kAuto;
-  bool default_applies = true;  ///< the default policy, to requests that no policy applies to
+  bool default_applies = true;  ///< apply the default policy where no other applies
 };
 
 struct HttpOptions {
@@ -56,12 +56,12 @@ struct HttpOptions {
   filter::HeaderChoice headers;
   AuthOptions auth;
   net::Stream::Times times;
-  /// Whether a caller may check, or give back what he took; told before anything is decided. Empty:
-  /// everybody may. Thread-safe; must not block.
+  /// Whether a caller may check, or return what it took; called before anything is decided. Empty:
+  /// everyone may. Thread-safe; must not block.
   using Authorize = std::function<Status(const http::Request& request, std::string_view remote)>;
   Authorize authorize_check;
   Authorize authorize_give_back;
-  /// Told of each refund ("check.refund"), release ("check.release") and settlement
+  /// Called for each refund ("check.refund"), release ("check.release") and settlement
   /// ("check.settle") that goes to the limiter.
   /// May be empty. Thread-safe; must not block.
   std::function<void(const http::Request& request, std::string_view remote, std::string_view action,
@@ -69,7 +69,7 @@ struct HttpOptions {
       on_give_back;
   /// What buffered requests of one reactor may hold in memory; beyond it large ones are refused.
   std::size_t buffer_budget = std::size_t{64} << 20U;
-  /// What answers that wait for their clients may hold; beyond it those who hold much are cut off.
+  /// What answers that wait for their clients may hold; beyond it the largest holders are cut off.
   std::size_t answer_budget = std::size_t{64} << 20U;
 };
 
@@ -103,29 +103,29 @@ class HttpWorker {
   /// The Date header as of `now`.
   std::string_view Date(Nanos now) { return date_.At(now / 1'000'000'000); }
 
-  /// True while a line that clients can cause at will may be logged.
+  /// True if a log line that clients can trigger at will may be written now.
   bool MayLog(Nanos now) noexcept { return throttle_.Allow(now / 1'000'000'000); }
 
-  /// A batch's memory, reused; give it back.
+  /// A batch, whose memory is reused; return it with GiveBack.
   std::unique_ptr<HttpExchanges> TakeExchanges();
   void GiveBack(std::unique_ptr<HttpExchanges> exchanges);
 
-  /// Bytes that connections hold in buffers: false if that is more than allowed in all.
+  /// Accounts for bytes that connections hold in buffers; false if their total exceeds the budget.
   bool Account(std::size_t before, std::size_t after) noexcept {
     buffered_ = buffered_ - before + after;
     return buffered_ <= options_.buffer_budget;
   }
 
-  /// Lends memory for the answers to a burst, and takes it back when they are sent: so connections
-  /// that rest keep none, and those that work need not ask for it again and again.
+  /// Lends memory for the answers to a burst, and takes it back when they are sent: so idle
+  /// connections keep none, and busy ones do not allocate it again and again.
   void Lend(std::string& output) noexcept;
   void TakeBack(std::string& output) noexcept;
 
-  /// What answers hold that wait for their clients.
+  /// The memory of answers that wait for their clients.
   MemoryBudget& answers() noexcept { return answers_; }
 
-  /// So many keys and descriptors of a request are to be decided in parts; until EndParts it waits
-  /// for its turns, with all that it holds. False: too many already do.
+  /// This many keys and descriptors of a request are to be decided in parts; until EndParts it
+  /// waits for its turns, with all that it holds. False: too many already do.
   bool BeginParts(std::size_t parts) noexcept {
     if (in_parts_ != 0 && in_parts_ + parts > kMostInParts) return false;
     in_parts_ += parts;
@@ -133,12 +133,12 @@ class HttpWorker {
   }
   void EndParts(std::size_t parts) noexcept { in_parts_ -= parts; }
 
-  /// A connection beyond the limit, for what must always be answered. The oldest one has to go when
-  /// there are too many of them.
+  /// Adds a connection beyond the limit, for requests that must always be answered. The oldest one
+  /// is closed when there are too many of them.
   void AddUrgent(net::Connection& connection);
   void RemoveUrgent(const net::Connection& connection) noexcept;
 
-  /// The thread whose replies need no hop.
+  /// True on the thread whose replies need no hop.
   bool OnOwnThread() const noexcept { return thread_ == std::this_thread::get_id(); }
   void BindToThisThread() noexcept { thread_ = std::this_thread::get_id(); }
 
@@ -165,8 +165,8 @@ class HttpWorker {
 /// Speaks HTTP/1.1 on every reactor. Thread safety: as Door.
 class HttpDoor final : public net::Door {
  public:
-  /// One worker per reactor, in their order; all must outlive the connections. `tls` null: in the
-  /// clear.
+  /// One worker per reactor, in their order; all must outlive the connections. `tls` null:
+  /// plaintext.
   explicit HttpDoor(std::vector<HttpWorker*> workers,
                     std::shared_ptr<net::TlsContext> tls = nullptr)
       : workers_(std::move(workers)), tls_(std::move(tls)) {}

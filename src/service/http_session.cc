@@ -15,13 +15,13 @@ namespace weir::service {
 namespace {
 
 constexpr std::size_t kSmallBuffer = std::size_t{32} << 10U;
-/// While so much waits to be sent, nothing more is answered: about 200 checks in a turn.
+/// While this much waits to be sent, nothing more is answered: about 200 checks in a turn.
 constexpr std::size_t kMaxOutput = std::size_t{64} << 10U;
 
-/// So many requests together have answers that are worth a large buffer.
+/// This many requests together have answers that are worth a large buffer.
 constexpr std::size_t kBurst = 64;
 
-/// However many connections there are.
+/// True for paths that are answered however many connections there are.
 bool AlwaysAnswered(std::string_view path) noexcept {
   return path == "/healthz" || path == "/readyz" || path == "/metrics" ||
          path.starts_with("/admin/");
@@ -29,8 +29,8 @@ bool AlwaysAnswered(std::string_view path) noexcept {
 
 }  // namespace
 
-/// Carries a handler's answer back to the session's thread, once. A handler that loses its reply
-/// without answering is answered for with a 500, so that its client does not wait in vain.
+/// Carries a handler's answer back to the session's thread, once. If a handler drops its reply
+/// without answering, the client gets a 500 instead of waiting forever.
 ///
 /// Thread safety: any thread may answer or drop it.
 class HttpSession::PendingReply {
@@ -86,8 +86,8 @@ void HttpSession::Received(std::size_t size) {
 }
 
 void HttpSession::AccountForBuffer() {
-  // Small requests are served however much the large ones hold: nobody is locked out by half-sent
-  // bodies.
+  // Small requests are served however much the large ones hold: half-sent bodies must not lock
+  // anyone out.
   const bool fits =
       worker_.Account(accounted_, input_.capacity()) || input_.capacity() <= kSmallBuffer;
   accounted_ = input_.capacity();
@@ -101,7 +101,7 @@ void HttpSession::AccountForBuffer() {
 void HttpSession::Sent(std::size_t size) {
   sent_ += size;
   if (sent_ == output_.size()) {
-    // A connection that rests does not keep what its largest answer took.
+    // An idle connection does not keep the memory of its largest answer.
     if (output_.capacity() > kSmallBuffer) worker_.TakeBack(output_);
     output_.clear();
     sent_ = 0;
@@ -139,7 +139,7 @@ net::Stream::Next HttpSession::Advance() {
   return Next::kRead;
 }
 
-/// What a large request took is given back when it is answered: the client may go on sending.
+/// The memory of a large request is freed when it is answered: the client may go on sending.
 net::Stream::Next HttpSession::Finish() {
   const bool large = input_.capacity() > net::InputBuffer::kSlice;  // takes more than one Rest
   if (!large || (Output().empty() && Rest())) return net::Stream::Next::kClose;
@@ -195,7 +195,7 @@ HttpSession::Step HttpSession::RouteUrgent() {
   return Step::kNeedMore;
 }
 
-/// Everything that has come in is answered, but for a request that is not complete.
+/// Everything received is answered, except for a request that is not complete.
 void HttpSession::AfterAll() {
   if (exchanges_ != nullptr) worker_.GiveBack(std::move(exchanges_));
   if (last_request_ || end_of_input_) {
@@ -221,8 +221,8 @@ bool HttpSession::ClosesNow() const {
   return last_request_ || (worker_.reactor().draining() && !more);
 }
 
-/// Asks about the next checks, whether or not those before are decided: a store that is elsewhere
-/// is asked about all of them at once.
+/// Starts to decide the next checks, whether or not those before are decided: a remote store
+/// decides all of them at the same time.
 void HttpSession::Decide() {
   const std::span<limiter::Check> checks = exchanges_->TakeChecks();
   waiting_ = !midway();

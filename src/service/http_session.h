@@ -30,15 +30,15 @@ class HttpSession final : public net::Stream::Session {
   /// What carries the session's bytes.
   class Transport {
    public:
-    /// An answer that was waited for has come: call Advance and go on.
+    /// An answer that was waited for has arrived: call Advance and continue.
     virtual void Resume() = 0;
-    /// The same, when others have had their turn.
+    /// Like Resume, after others have had their turn.
     virtual void ResumeLater() {}
     /// Keeps the session alive.
     virtual boost::intrusive_ptr<net::Connection> Self() = 0;
-    /// The common name in the client's certificate, once bytes have come; empty: none.
+    /// The common name in the client's certificate, once bytes have arrived; empty: none.
     virtual std::string PeerName() const { return {}; }
-    /// At once: answers that clients do not read take too much memory, and this one's much of it.
+    /// Closes immediately: unread answers take too much memory, and this client's much of it.
     virtual void Close() {}
 
    protected:
@@ -62,12 +62,12 @@ class HttpSession final : public net::Stream::Session {
   std::string_view Output() const override { return std::string_view(output_).substr(sent_); }
   void Sent(std::size_t size) override;
   net::Stream::Stage stage() const override;
-  /// One who is too slow with a request is answered 408.
+  /// A client that is too slow with a request is answered 408.
   bool OnTimeout(net::Stream::Stage stage) override;
 
-  /// A store or a handler has yet to answer: do not read on.
+  /// A store or a handler has not answered yet: do not read on.
   bool waiting() const noexcept { return waiting_; }
-  /// More can be answered: when the output has gone, or in the next turn.
+  /// More can be answered: when the output was sent, or in the next turn.
   bool paused() const noexcept;
   /// Close when the output has been sent.
   bool finished() const noexcept { return finished_; }
@@ -78,12 +78,12 @@ class HttpSession final : public net::Stream::Session {
   enum class Step { kParse, kNeedMore, kRoute, kFail };
   class PendingReply;
 
-  /// At a time, of a body that is large: others have their turn in between.
+  /// Bytes read at a time of a large body: others have their turn in between.
   static constexpr std::size_t kMostRead = std::size_t{32} << 10U;
 
   void AnswerAll();
   net::Stream::Next Finish();
-  /// Idle or finished: gives memory back, a slice of it at a time. False: there is more.
+  /// Idle or finished: frees memory, a slice at a time. False: there is more.
   bool Rest();
   Step Parse();
   Step RouteUrgent();
@@ -111,7 +111,7 @@ class HttpSession final : public net::Stream::Session {
   std::size_t sent_ = 0;                        // of output_
   std::unique_ptr<HttpExchanges> exchanges_;    // the batch that is being collected or decided
   boost::intrusive_ptr<net::Connection> hold_;  // while a store decides
-  std::size_t deciding_ = 0;                    // questions that the limiter has yet to answer
+  std::size_t deciding_ = 0;                    // checks that the limiter has not answered yet
   std::string request_id_;                      // of the request that a handler answers
   telemetry::SpanContext trace_;                // the same
   Nanos received_at_ = 0;
@@ -122,9 +122,9 @@ class HttpSession final : public net::Stream::Session {
   bool waiting_ = false;
   bool finished_ = false;
   bool end_of_input_ = false;
-  bool last_request_ = false;  // the client said `Connection: close`
+  bool last_request_ = false;  // the client sent `Connection: close`
   bool continue_sent_ = false;
-  bool named_ = false;     // the client's certificate was looked at
+  bool named_ = false;     // the client's certificate has been read
   bool in_parts_ = false;  // a request did not come in one piece
 };
 

@@ -8,7 +8,7 @@ namespace weir::service {
 namespace {
 
 // A read takes this much, however large the buffer has become. A burst of a few hundred commands
-// fits; whoever sends more waits until others have had their turn.
+// fits; a client that sends more waits until others have had their turn.
 constexpr std::size_t kReadSize = 16 * 1024;
 // A connection may hold this much, one read and its replies, however much the others hold; among
 // more than 256 that hold anything it is an equal part of all, at least 64 KiB.

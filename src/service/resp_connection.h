@@ -1,6 +1,6 @@
 #pragma once
 
-// A Redis client's connection: a resp::Session on a Stream. Reads take whatever has come; all
+// A Redis client's connection: a resp::Session on a Stream. Reads take whatever has arrived; all
 // replies to it leave in one send. Buffers belong to the reactor and are lent to a connection only
 // while it has something unfinished, so an idle connection costs a few hundred bytes.
 
@@ -45,7 +45,7 @@ class RespWorker {
 
  private:
   static constexpr std::size_t kSpareBuffers = 256;
-  /// Two of them, for input and replies, are no more than a connection may have in any case.
+  /// Two of them, for input and replies, are no more than a connection may always have.
   static constexpr std::size_t kKeepCapacity = MemoryBudget::kLeast / 2;
   static constexpr std::size_t kBufferBudget = std::size_t{64} << 20U;
 
@@ -96,7 +96,7 @@ class RespConnection final : public net::Connection, private net::Stream::Sessio
   net::Stream stream_;
   std::size_t accounted_ = 0;
   Nanos asked_at_ = 0;  // when the limiter was last asked
-  bool named_ = false;  // the peer's certificate was looked at
+  bool named_ = false;  // the peer's certificate has been read
   bool ended_ = false;  // nothing more can be read
   bool draining_ = false;
   boost::intrusive_ptr<RespConnection> waiting_;  // this, while the store works for it

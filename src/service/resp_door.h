@@ -31,10 +31,10 @@ struct RespOptions {
 
 /// The Redis protocol on the reactors: CL.THROTTLE, WEIR.CHECK and what clients send around them.
 ///
-/// Thread safety: as Door. What a reactor needs is made on its own thread at its first connection.
+/// Thread safety: as Door. A reactor's state is created on its own thread at its first connection.
 class RespDoor final : public net::Door {
  public:
-  /// The limiter of a reactor, asked for once, on that reactor's thread. It must live as long as
+  /// The limiter of a reactor, requested once, on that reactor's thread. It must live as long as
   /// the reactor runs.
   using LimiterOf = std::function<limiter::Limiter&(net::Reactor&)>;
 

@@ -15,18 +15,18 @@ struct ConfigGroup {
   std::vector<std::size_t> asks;  ///< indexes into the batch
 };
 
-/// A batch made ready for a store: an event id that occurs twice is asked once, and what belongs to
-/// one config stands together. Views point into the asks, which must stay. A value.
+/// A batch prepared for a store: a repeated event ID is submitted once, and asks of the same config
+/// are grouped. Views point into the asks, which must outlive it. A value.
 class Batch {
  public:
   explicit Batch(std::span<const Ask> asks);
 
   const std::vector<ConfigGroup>& groups() const noexcept { return groups_; }
 
-  /// Gives asks that repeat an event id the first one's answer: as kExisting if that was kNew, or
-  /// as kConflict if they ask for something else. `asks` are those of the batch. Tells which must
-  /// be asked by themselves: the first one had another payload than the event, which they may have,
-  /// or was refused for a config, time or tenant that is not theirs.
+  /// Gives asks that repeat an event ID the first one's answer: as kExisting if that was kNew, or
+  /// as kConflict if they differ from it. `asks` are those of the batch. Returns those that must be
+  /// submitted on their own (as indexes): the first one's payload did not match the event's but
+  /// theirs may, or it was refused for a config, time or tenant that differs from theirs.
   [[nodiscard]] std::vector<std::size_t> CopyAnswers(std::span<const Ask> asks,
                                                      std::vector<Answer>& answers) const;
 

@@ -11,7 +11,7 @@ namespace weir::slots {
 namespace {
 
 constexpr int kDayMinutes = 24 * 60;
-constexpr int kMaxGapDays = 1'100;  // more than holidays can close
+constexpr int kMaxGapDays = 1'100;  // more days than holidays can close
 constexpr int kMaxJoinedDays = 14;
 constexpr std::array<std::string_view, 7> kWeekdays = {"MON", "TUE", "WED", "THU",
                                                        "FRI", "SAT", "SUN"};
@@ -26,7 +26,7 @@ std::optional<int> Weekday(std::string_view name) {
   return static_cast<int>(found - kWeekdays.begin());
 }
 
-// Digits only, all of them; else -1.
+// The number; -1 unless all of `text` is digits.
 int DigitsOf(std::string_view text) {
   const auto number = ParseNumber<std::uint16_t>(text);
   return number ? *number : -1;
@@ -217,7 +217,7 @@ std::optional<OpenTime> OpenTimes::At(Millis instant) {
   for (zone::Day day = today; day <= today + kMaxGapDays; ++day) {
     OpenTime open = OfDay(day);
     if (open.until <= instant || open.until <= open.from) continue;
-    if (open.from > kMaxInstant) break;  // no event has a time that could not be written
+    if (open.from > kMaxInstant) break;  // no event has a time beyond it
     for (int more = 1; more <= kMaxJoinedDays; ++more) {
       const OpenTime next = OfDay(day + more);
       if (next.from != open.until || next.until <= next.from) break;
@@ -233,7 +233,7 @@ std::optional<OpenTime> OpenTimes::At(Millis instant) {
 std::vector<OpenTime> OpenTimes::List(std::span<const Millis> instants, std::size_t count) {
   std::vector<OpenTime> times;
   for (const Millis instant : instants) {
-    // Those of an earlier instant that lie ahead of this one count for it.
+    // Open times listed for an earlier instant that lie ahead of this one count towards it.
     const auto ahead =
         std::upper_bound(times.begin(), times.end(), instant,
                          [](Millis value, const OpenTime& time) { return value < time.until; });

@@ -29,15 +29,15 @@ struct Calendar {
   std::string zone = {};  ///< IANA; empty: no calendar, always open
   std::uint8_t days = 0;  ///< bit 0 is Monday
   int open = 0;           ///< minutes since midnight
-  int cut_off = 24 * 60;  ///< nothing is executed from then on
-  /// Days with a cut-off of their own, sorted; one that is not after `open` is a holiday.
+  int cut_off = 24 * 60;  ///< nothing is executed from this minute on
+  /// Days with a cut-off of their own, sorted; a cut-off that is not after `open` means a holiday.
   std::vector<std::pair<zone::Day, int>> special = {};
 
   bool any() const noexcept { return !zone.empty(); }
   friend bool operator==(const Calendar&, const Calendar&) = default;
 };
 
-/// ZONE DAYS OPEN-CUTOFF [DATE | DATE@CUTOFF]…, as stores keep it and the command line takes it:
+/// ZONE DAYS OPEN-CUTOFF [DATE | DATE@CUTOFF]…, as stores keep it and the command line accepts it:
 /// "Europe/Berlin MON-FRI 08:00-17:00 2025-12-25 2025-12-24@12:00". Empty text: no calendar.
 Result<Calendar> ParseCalendar(std::string_view text);
 std::string FormatCalendar(const Calendar& calendar);
@@ -53,8 +53,8 @@ std::string FormatDate(zone::Day day);
 /// "MON" for 0.
 std::string_view WeekdayName(int weekday);
 
-/// Sorts the special days and checks everything, against windows of `window_size` too. The error
-/// names the field as it is called on the wire.
+/// Sorts the special days and checks everything, including the limits for windows of `window_size`.
+/// The error uses the field's name on the wire.
 Result<Calendar> CheckCalendar(Calendar calendar, Millis window_size);
 
 /// [from, until)
@@ -65,18 +65,18 @@ struct OpenTime {
   friend bool operator==(const OpenTime&, const OpenTime&) = default;
 };
 
-/// When a calendar is open. Days that follow each other without a break are one open time.
+/// When a calendar is open. Consecutive days without a break are one open time.
 ///
-/// Not thread-safe: keeps what it found last.
+/// Not thread-safe: caches the last result.
 class OpenTimes {
  public:
-  /// `calendar` has been checked. If the machine has lost its zone, it is never open.
+  /// `calendar` must have been checked. If the machine no longer has its zone, it is never open.
   explicit OpenTimes(Calendar calendar);
 
-  /// The open time that `instant` lies in, or the next one. Nothing: none for some years.
+  /// The open time that `instant` lies in, or the next one; nullopt if none follows for some years.
   std::optional<OpenTime> At(Millis instant);
 
-  /// `count` open times for each of `instants`, which are sorted; each only once, in order.
+  /// `count` open times for each of `instants`, which must be sorted; no duplicates, in order.
   std::vector<OpenTime> List(std::span<const Millis> instants, std::size_t count);
 
  private:
@@ -94,8 +94,8 @@ struct UsableWindow {
   Millis last = 0;  ///< the start of the last window that ends within the open time
 };
 
-/// The first window of this size that does not begin before `window`, may be used from its opening
-/// on, and ends before the cut-off. Nothing: none for some years.
+/// The first window of this size that does not begin before `window`, is usable from its opening
+/// on, and ends before the cut-off; nullopt if there is none for some years.
 std::optional<UsableWindow> NextUsable(OpenTimes& open, Millis window, Millis size);
 
 }  // namespace weir::slots

@@ -11,16 +11,16 @@ constexpr Nanos kPause = Nanos{10} * 1'000'000'000;
 
 }  // namespace
 
-// Outlives an answer that comes late.
+// Outlives late answers.
 struct ClaimAudit::State {
   Write write;
   std::atomic<bool> busy{false};
   std::atomic<bool> more{false};
   std::mutex mutex;
-  SlotStore* store = nullptr;  // under the mutex; none: closed
+  SlotStore* store = nullptr;  // guarded by the mutex; null: closed
 };
 
-/// Notes on their way to the log.
+/// Notes being written to the log.
 struct ClaimAudit::Round {
   std::mutex mutex;
   std::size_t open = 0;

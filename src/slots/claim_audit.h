@@ -10,14 +10,14 @@
 
 namespace weir::slots {
 
-/// Copies notes of claims that were made on the store itself (`weir dispatch --store`) to an audit
-/// log. A note is forgotten once it is written there, so none is lost; if the process dies in
-/// between, it is written twice.
+/// Copies notes of claims that were made directly on the store (`weir dispatch --store`) to an
+/// audit log. A note is deleted only once it is in the log, so none is lost; if the process dies in
+/// between, it is logged twice.
 ///
-/// Thread safety: OnSecond and Close are for one thread each.
+/// Thread safety: call OnSecond from one thread, and Close from one thread.
 class ClaimAudit {
  public:
-  /// Tells whether the note was written; on any thread, once.
+  /// Reports whether the note was written; called once, on any thread.
   using Written = std::function<void(bool)>;
   using Write = std::function<void(const ClaimNote&, Written)>;
 
@@ -29,7 +29,7 @@ class ClaimAudit {
 
   /// Call it every second; `now` is the time since the epoch.
   void OnSecond(Nanos now);
-  /// The store is not called any more.
+  /// Stops calling the store.
   void Close();
 
  private:

@@ -63,7 +63,7 @@ void Combiner::Call(std::vector<Request> requests) {
       const std::lock_guard lock(mutex_);
       --calls_;
     }
-    // The store should not idle while answers are handed out.
+    // Before the answers are handed out, so that the store does not idle meanwhile.
     Pump();
     Distribute(*shared, std::move(answers));
   });

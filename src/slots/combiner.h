@@ -11,7 +11,7 @@
 namespace weir::slots {
 
 struct CombinerOptions {
-  std::size_t max_calls = 2;          ///< calls to the store that may be under way at once
+  std::size_t max_calls = 2;          ///< concurrent calls to the store
   std::size_t max_waiting = 200'000;  ///< events; more are refused with kUnavailable
 };
 
@@ -25,7 +25,7 @@ class Combiner {
   explicit Combiner(SlotStore& store, CombinerOptions options = {})
       : store_(store), options_(options) {}
 
-  /// One or more asks, at most kMaxBatch; answered in their order.
+  /// One or more asks, at most kMaxBatch; answered in order.
   void Assign(std::vector<Ask> asks, Done done);
 
  private:

@@ -7,15 +7,15 @@
 
 namespace weir::slots {
 
-/// A name of a config or tenant, or an event id: 1 to `max_bytes` bytes of UTF-8 without control
-/// characters. The error says what is wrong and begins with `field`.
+/// Checks the name of a config or tenant, or an event ID: 1 to `max_bytes` bytes of UTF-8 without
+/// control characters. The error says what is wrong and begins with `field`.
 Status CheckName(std::string_view field, std::string_view text, std::size_t max_bytes);
 
-/// Whether an event may carry it: at most kMaxPayloadBytes of UTF-8 without zero bytes.
+/// Checks an event's payload: at most kMaxPayloadBytes of UTF-8 without zero bytes.
 Status CheckPayload(std::string_view payload);
 
 /// Checks all numbers against their bounds and sorts the tenants, adding kOtherTenants with weight
-/// 1 if there are tenants but not that one. The error names the field as it is called on the wire.
+/// 1 if there are tenants but not that one. The error uses the field's name on the wire.
 Result<Config> CheckConfig(Config config);
 
 /// The class that a tenant belongs to under this config: its own name if listed, else

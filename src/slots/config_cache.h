@@ -12,7 +12,7 @@
 namespace weir::slots {
 
 /// Active configs as they were at most five seconds ago, for reading. Assigning does not use it:
-/// the store itself knows the version in force, so no process ever fills windows by an old one.
+/// the store itself knows the active version, so no process ever fills windows by an old one.
 ///
 /// Thread-safe.
 class ConfigCache {
@@ -25,7 +25,7 @@ class ConfigCache {
   std::optional<Config> Get(const std::string& name);
   void Put(Config config);
   void Forget(const std::string& name);
-  /// Answers how many there were.
+  /// Returns how many entries there were.
   std::size_t Flush();
 
  private:

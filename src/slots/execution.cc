@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMaxWindowsToCatchUp = 200'000;
 
-// Window by window: those in which the calendar is closed execute nothing.
+// Window by window, since nothing is executed in those in which the calendar is closed.
 std::optional<Millis> CaughtUpWhenOpen(const Backlog& backlog,
                                        const std::vector<WindowLoad>& windows, bool all) {
   OpenTimes open(backlog.calendar);
@@ -58,7 +58,7 @@ std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<Windo
   if (backlog.due == 0) return backlog.now;
   if (backlog.due >= kMaxCounted) return std::nullopt;
   if (backlog.calendar.any()) return CaughtUpWhenOpen(backlog, windows, all);
-  // The present window's own events that are due are in the backlog; what it may still grant is
+  // The present window's own due events are in the backlog; the number it may still grant is
   // known exactly.
   std::int64_t left = backlog.due - (backlog.cap - backlog.granted);
   Millis at = backlog.window_start + backlog.window_size;

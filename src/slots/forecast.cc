@@ -28,7 +28,7 @@ void Forecast::GoTo(Millis window) {
   next_last_ = usable ? usable->last : next_;
 }
 
-// Of next_.
+// The capacity of next_.
 std::int64_t Forecast::Capacity(Millis window) const {
   const Millis from = std::max(window, next_from_);
   return from < window + size_ ? FirstWindowCapacity(max_, from, size_) : 0;
@@ -42,12 +42,12 @@ void Forecast::Take(Millis window, std::int64_t room) {
   ++windows_;
 }
 
-// A step for each open time, not for each window: there may be any number of them.
+// One step for each open time, not for each window: there may be any number of windows.
 void Forecast::TakeEmpty(Millis end) {
   while (next_ < end && left_ > 0) {
     Take(next_, Capacity(next_));
     const Millis stop = std::min(end, next_last_ + size_);
-    // Whole windows behind this one.
+    // Whole windows after this one.
     const std::int64_t rest = std::max<std::int64_t>((stop - next_) / size_ - 1, 0);
     const std::int64_t needed = std::min((left_ + max_ - 1) / max_, rest);
     if (needed > 0) {

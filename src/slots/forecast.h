@@ -8,11 +8,11 @@
 
 namespace weir::slots {
 
-/// Which windows `count` events requested for `requested` would get if no others came, without
-/// assigning them. Shares of tenants are not considered; the config's calendar is, as far as the
+/// Which windows `count` events requested for `requested` would get if no others arrived, without
+/// assigning them. Ignores shares of tenants; considers the config's calendar, as far as the
 /// search for a slot goes.
 ///
-/// Feed it the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
+/// Add the rows of windows from WindowOf(requested) on, in order, in pages of any size, until
 /// it is done or there are no more; then call Finish. A value, not thread-safe.
 class Forecast {
  public:
@@ -28,8 +28,8 @@ class Forecast {
   Millis first_window() const noexcept { return first_window_; }
   Millis last_window() const noexcept { return last_window_; }
   Millis finished_by() const noexcept { return last_window_ + size_; }
-  std::int64_t windows() const noexcept { return windows_; }  ///< that get events
-  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: there is no room
+  std::int64_t windows() const noexcept { return windows_; }  ///< windows that get events
+  std::int64_t unplaced() const noexcept { return left_; }    ///< after Finish: events without room
 
  private:
   void Take(Millis window, std::int64_t room);
@@ -46,7 +46,7 @@ class Forecast {
   std::optional<OpenTimes> open_;
   Millis end_ = 0;  // of the open times that a search covers
   Millis next_ = 0;
-  Millis next_from_ = 0;  // in next_: not before
+  Millis next_from_ = 0;  // not before this time within next_
   Millis next_last_ = 0;  // the last window of next_'s open time
   Millis first_window_ = 0;
   Millis last_window_ = 0;

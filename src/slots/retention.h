@@ -10,17 +10,17 @@
 namespace weir::slots {
 
 struct RetentionOptions {
-  std::chrono::milliseconds keep{0};      ///< in the live tables, once they are over; 0: forever
+  std::chrono::milliseconds keep{0};      ///< in the live tables, once finished; 0: forever
   std::chrono::milliseconds keep_ids{0};  ///< in the archive; 0: forever
 };
 
-/// Moves old events out of the live tables: a small set every second while there are any, otherwise
+/// Moves old events out of the live tables: a small set every second while there are any; otherwise
 /// it checks once a minute.
 ///
-/// Thread safety: OnSecond is for one thread; the counts may be read by any.
+/// Thread safety: call OnSecond from one thread; any thread may read the counts.
 class Retirement {
  public:
-  /// `store` must outlive it and its calls.
+  /// `store` must outlive this and its calls.
   Retirement(SlotStore& store, RetentionOptions options) : store_(store), options_(options) {}
 
   /// Call it every second; `now` is the time since the epoch.
@@ -30,7 +30,7 @@ class Retirement {
   std::uint64_t dropped() const noexcept { return state_->dropped; }
 
  private:
-  // Outlives an answer that comes late.
+  // Outlives late answers.
   struct State {
     std::atomic<bool> busy{false};
     std::atomic<bool> more{false};

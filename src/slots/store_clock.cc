@@ -5,7 +5,7 @@
 namespace weir::slots {
 
 void StoreClock::Note(Millis store_now, Millis sent, Millis received) noexcept {
-  // Milliseconds are rounded down, which makes each difference wrong by less than one.
+  // Milliseconds are rounded down, so each difference is off by less than one.
   const Bounds told{.least = store_now - received - 1, .most = store_now - sent + 1};
   const bool contradicts = told.least > most() + 1 || told.most < least() - 1;
   if (!known_ || contradicts) {
@@ -25,7 +25,7 @@ void StoreClock::Note(Millis store_now, Millis sent, Millis received) noexcept {
 
 Millis StoreClock::least() const noexcept { return std::max(before_.least, now_.least); }
 
-// The larger of two bounds that hold: if the clock moved, only the later one does.
+// The larger of two bounds: if the clock moved, only the later one holds.
 Millis StoreClock::most() const noexcept { return std::max(before_.most, now_.most); }
 
 }  // namespace weir::slots

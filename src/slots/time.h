@@ -10,7 +10,7 @@
 
 namespace weir::slots {
 
-/// Milliseconds, since the Unix epoch where it is a moment.
+/// Milliseconds; for an instant, since the Unix epoch.
 using Millis = std::int64_t;
 
 /// 9999-12-31T23:59:59.999Z: the last moment that a four-digit year can name.
@@ -21,14 +21,14 @@ Millis MachineMillis() noexcept;
 
 /// "2025-06-01T12:00:00Z", "2025-06-01T14:00:00.5+02:00": ISO 8601 with date, time and zone (Z,
 /// ±hh, ±hhmm, ±hh:mm); seconds and fraction may be missing. From 1970 to 9999. A fraction finer
-/// than a millisecond is rounded up, so that a slot never lies before the time that was asked for.
+/// than a millisecond is rounded up, so that a slot never lies before the requested time.
 Result<Millis> ParseInstant(std::string_view text);
 
 /// In UTC, the fraction only if there is one: "2025-06-01T12:00:00Z", "2025-06-01T12:00:00.250Z".
 std::string FormatInstant(Millis instant);
 
 /// ISO 8601 without years and months, whose length varies: "PT4S", "PT0.25S", "PT1H30M", "P1D",
-/// "P1DT12H", "P2W". In whole milliseconds, more than nothing.
+/// "P1DT12H", "P2W". In whole milliseconds, greater than zero.
 /// Also a number with a unit: "4s", "500ms", "1h30m".
 Result<Millis> ParseDuration(std::string_view text);
 

@@ -9,27 +9,27 @@
 
 namespace weir::slots {
 
-/// When the events of one config may be placed: its calendar and what it says about the past.
+/// When the events of one config may be placed: by its calendar and its rule for the past.
 ///
 /// Not thread-safe.
 class Timing {
  public:
   Timing(const Config& config, Millis now) : config_(config), now_(now), open_(config.calendar) {}
 
-  /// The earliest moment for an event that asks for `requested`. Later requests get no earlier
-  /// moments. Nothing: it lies in the past, which the config refuses.
+  /// The earliest moment for an event that requests `requested`; does not decrease as requests get
+  /// later. nullopt: it is in the past, which the config refuses.
   std::optional<Millis> Earliest(Millis requested) {
     if (requested < now_ && config_.past == Past::kRefuse) return std::nullopt;
     if (requested < now_ && config_.past == Past::kNow) requested = now_;
     return Opening(requested);
   }
-  /// As Earliest, but the past is not refused: for events that have been accepted before.
+  /// Like Earliest, but does not refuse the past: for events that have been accepted before.
   Millis Again(Millis requested) {
     return Opening(config_.past == Past::kKeep ? requested : std::max(requested, now_));
   }
 
-  /// The open times to search for events that may go from `earliest` on; sorted. Empty only if the
-  /// config has no calendar.
+  /// The open times to search for events that may be placed from `earliest` on; sorted. Empty only
+  /// if the config has no calendar.
   std::vector<OpenTime> Open(std::span<const Millis> earliest) {
     if (!config_.calendar.any()) return {};
     std::vector<OpenTime> times = open_.List(earliest, kMaxOpenTimes);

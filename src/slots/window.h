@@ -12,23 +12,23 @@ namespace weir::slots {
 
 constexpr Millis WindowOf(Millis instant, Millis size) noexcept { return instant - instant % size; }
 
-/// floor(max × remaining / size): what may be in the first window for someone who asks for
-/// `requested` and so can only use the rest of it. Cannot overflow: kMaxPerWindow × kMaxWindowSize
+/// floor(max × remaining / size): the capacity of the first window for an event requested for
+/// `requested`, which can use only the rest of it. Cannot overflow: kMaxPerWindow × kMaxWindowSize
 /// < 2^63.
 constexpr std::int64_t FirstWindowCapacity(std::int64_t max, Millis requested,
                                            Millis size) noexcept {
   return max * (size - requested % size) / size;
 }
 
-/// Uniform over the part of the window that does not lie before `requested`.
+/// A time in the window at or after `requested`, uniform for a uniform `random`.
 constexpr Millis ScheduledIn(Millis window, Millis size, Millis requested,
                              std::int64_t random) noexcept {
   const Millis earliest = std::max(window, requested);
   return earliest + random % (window + size - earliest);
 }
 
-/// The latest opening before the window's end, if that is later than `earliest`: the moment from
-/// which on an event of this window may be executed.
+/// The latest opening before the window's end, if later than `earliest`: the moment from which
+/// events of this window may be executed.
 constexpr Millis OpenFrom(std::span<const OpenTime> open, Millis window, Millis size,
                           Millis earliest) noexcept {
   for (const OpenTime& time : open) {

@@ -4,9 +4,9 @@
 
 namespace weir::store {
 
-/// Whether what several stores, or parts of one, were asked to do has failed if only some of them
-/// did it. A refund has not: whoever is told that it failed repeats it, and what was given back
-/// would be given back again. What was not stays charged.
+/// Whether an operation on several stores, or on parts of one, has failed if only some of them did
+/// it. A refund has not: a caller that sees an error repeats it, which would return the same
+/// permits twice. What could not be refunded stays charged.
 constexpr bool FailsInPart(Op op) noexcept { return op != Op::kRefund; }
 
 }  // namespace weir::store

@@ -1,7 +1,7 @@
 #pragma once
 
-// A list of the keys that a store holds, for people. It is read page by page and says what was
-// there when each page was read: keys come and go meanwhile.
+// A list of the keys that a store holds, for people. It is read page by page and shows what was
+// there when each page was read: keys come and go in the meantime.
 
 #include <cstddef>
 #include <string>
@@ -21,18 +21,18 @@ struct HeldKey {
 
 struct KeyQuery {
   std::string cursor = {};  ///< KeyPage::next of the page before; empty: from the beginning
-  std::string prefix = {};  ///< only keys that begin so
+  std::string prefix = {};  ///< only keys that begin with this
   std::size_t limit = 100;
 };
 
 struct KeyPage {
-  /// Sorted. About as many as were asked for, or fewer: looking for them is bounded.
+  /// Sorted. About as many as requested, or fewer: the search for them is bounded.
   std::vector<HeldKey> keys = {};
   std::string next = {};  ///< empty: this is the last page
 };
 
-/// A text that every key with this prefix comes after, and no other key does that comes after all
-/// keys before the prefix: keys are UTF-8, so none begins with what is made here.
+/// A string that sorts before every key with this prefix and after all keys that sort before the
+/// prefix: keys are UTF-8, so none begins with the string that is made here.
 inline std::string JustBefore(std::string prefix) {
   if (prefix.empty()) return prefix;
   const char last = prefix.back();

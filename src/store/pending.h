@@ -1,6 +1,6 @@
 #pragma once
 
-// What stores share that send the applications of one Apply in several calls.
+// Shared by stores that send the applications of one Apply in several calls.
 
 #include <cstddef>
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace weir::store {
 
-/// One application that is not decided yet, of an Apply that has several. Not thread-safe.
+/// One undecided application of an Apply that has several. Not thread-safe.
 struct Pending {
   struct Call {
     Done done;
-    std::size_t left = 0;  ///< applications that are not decided
+    std::size_t left = 0;  ///< applications that are not decided yet
   };
 
   /// Call it once for each; the last one ends the Apply.

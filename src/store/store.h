@@ -1,9 +1,9 @@
 #pragma once
 
-// Where the state of limits lives. The limiter speaks to this interface only; apps/weir picks the
-// backend. A backend that answers at once (memory) and one that answers a round trip later (Redis,
-// PostgreSQL, MariaDB) look the same: results are written into the caller's memory, then `done`
-// runs.
+// Where the state of limits lives. The limiter uses this interface only; apps/weir picks the
+// backend. A backend that answers immediately (memory) and one that answers a round trip later
+// (Redis, PostgreSQL, MariaDB) look the same: results are written into the caller's memory, then
+// `done` runs.
 
 #include <cstdint>
 #include <functional>
@@ -23,18 +23,18 @@ struct LeaseTerms;
 
 namespace weir::store {
 
-/// One key + quota + cost. The same thing as one question to an Engine; `quota` is never null here.
+/// One key + quota + cost: the same type as an Engine's Ask; `quota` is never null here.
 using Charge = weir::Ask;
 
-/// What the key of a reservation's record (store/reserve/reservation.h) has after that of its
-/// bucket. No bucket's has it: a '%' in a key is followed by two digits.
+/// The suffix that the key of a reservation's record (store/reserve/reservation.h) adds to that of
+/// its bucket. No bucket's key contains it: a '%' in a key is followed by two digits.
 inline constexpr std::string_view kRecordMark = "|%reserved:";
 
 /// Whether a key is that of a reservation's record.
 inline bool IsRecord(std::string_view key) noexcept { return key.rfind(kRecordMark) != key.npos; }
 
 /// How long charges that are made together can be settled afterwards: they are a reservation if the
-/// first is its record, whose lease lasts as long. 0: they cannot.
+/// first is its record, whose lease lasts that long. 0: they cannot be settled.
 inline Nanos ReservedFor(std::span<const Charge> charges) noexcept {
   if (charges.size() < 2 || charges[0].quota->algorithm() != Algorithm::kConcurrency) return 0;
   return IsRecord(charges[0].key) ? charges[0].quota->window().count() : 0;
@@ -42,28 +42,28 @@ inline Nanos ReservedFor(std::span<const Charge> charges) noexcept {
 
 enum class Op : std::uint8_t {
   kCharge,    ///< all charges or none; those of a reservation (see ReservedFor) can be settled
-  kPeek,      ///< what kCharge would answer, charging nothing
-  kRefund,    ///< gives `cost` back to each key
-  kRelease,   ///< gives back the permits that `lease` names; one charge
+  kPeek,      ///< what kCharge would answer, without charging
+  kRefund,    ///< returns `cost` to each key
+  kRelease,   ///< releases the permits that `lease` names; one charge
   kReset,     ///< forgets each key
   kLease,     ///< takes up to `cost` permits of one key in advance (algorithm/lease.h); one charge
-  kReturn,    ///< gives back `cost` permits of the lease granted at `lease`; one charge
+  kReturn,    ///< returns `cost` permits of the lease granted at `lease`; one charge
   kOverdraw,  ///< charges each key, whether it fits or not: see algorithm::Overdraw
   kSettle,    ///< changes charges by their costs, which have signs (algorithm/settle.h), if the
-              ///< first, a concurrency charge, can release `lease`; else only looks
+              ///< first, a concurrency charge, can release `lease`; else only peeks
 };
 
-/// Whom an error of an application speaks of.
+/// What an application's error is about.
 enum class Fault : std::uint8_t {
-  kStore,     ///< it does not answer, or lets nobody in: the next question would fare the same
-  kLoad,      ///< too much is asked at once: the store itself may be well
-  kQuestion,  ///< this question cannot be decided, whatever else can: a damaged row, keys that
+  kStore,     ///< it does not answer, or refuses the login: the next call would fail too
+  kLoad,      ///< too many calls at the same time: the store itself may be fine
+  kQuestion,  ///< this application cannot be decided, though others can: a damaged row, keys that
               ///< cannot be charged together, more than fits
 };
 
-/// What code a backend gives decides what happens: only kStore opens the breaker for everybody, and
-/// only kStore and kLoad are decided by on_store_error: local. So one caller's questions never
-/// change the answers to another's.
+/// The code that a backend returns decides what happens: only kStore opens the breaker for all
+/// callers, and only kStore and kLoad are decided by on_store_error: local. So one caller's
+/// applications never change the answers to another's.
 constexpr Fault FaultOf(Code code) noexcept {
   switch (code) {
     case Code::kUnavailable:
@@ -78,11 +78,11 @@ constexpr Fault FaultOf(Code code) noexcept {
   }
 }
 
-/// What the store of a region may do about a charge, which its node has taken from
-/// algorithm::LeaseTerms. No other store looks at it.
+/// What a region's store may do with a charge. Its node takes the terms from algorithm::LeaseTerms.
+/// No other store uses them.
 struct RegionTerms {
   Nanos term = 0;  ///< how long it may keep permits; 0: it passes the charge on to the home store
-  Nanos lent = 0;  ///< how long the node may spend those that it gets; shorter
+  Nanos lent = 0;  ///< how long the node may spend the permits it gets; shorter than `term`
 
   friend bool operator==(const RegionTerms&, const RegionTerms&) = default;
 };
@@ -93,17 +93,17 @@ struct Application {
   Op op = Op::kCharge;
   std::span<const Charge> charges;
   std::int64_t lease = 0;
-  /// kSettle: the stamp of each charge but the first, which may have any; as many as there are
+  /// kSettle: the stamp of each charge; the first charge's is ignored. As many as there are
   /// charges.
   std::span<const Nanos> stamps = {};
   /// Filled: as many as there are charges.
   std::span<Decision> decisions;
-  /// The terms of each charge whose policy is leased, null for the others; empty: none is. For
-  /// lease::LeasingStore alone, which stands before the others: they know no leased policies.
+  /// The terms of each charge whose policy is leased, null for the others; empty if no policy is.
+  /// Only lease::LeasingStore, which stands in front of the others, uses them.
   std::span<const algorithm::LeaseTerms* const> terms = {};
   /// kCharge, kLease and kReturn of one charge.
   RegionTerms region = {};
-  /// kCharge: `at` has to be filled, so that the charge can be given back with kReturn.
+  /// kCharge: `at` must be filled, so that the charge can be returned with kReturn.
   bool returnable = false;
   /// Filled: charged (kCharge), released (kRelease, kSettle), some granted (kLease); true
   /// otherwise.
@@ -111,11 +111,11 @@ struct Application {
   /// Filled (kLease): how many permits, and what names them: the store's time, or the number of a
   /// grant in a region's store.
   std::int64_t granted = 0;
-  /// Filled (kCharge) if `returnable`, by some stores always: the store's time, which all charges
-  /// were made at (see algorithm::ChargedAt); 0: not known.
+  /// Filled (kCharge) if `returnable`, by some stores always: the store's time at which all charges
+  /// were made (see algorithm::ChargedAt); 0: unknown.
   Nanos at = 0;
-  /// Filled by a LeasingStore (kCharge): nothing was asked of the store, so what is left is an
-  /// estimate.
+  /// Filled by a LeasingStore (kCharge): decided without asking the store, so the remaining count
+  /// is an estimate.
   bool estimated = false;
   /// Filled: why it could not be decided (see FaultOf); decisions are then meaningless.
   Status status;
@@ -126,27 +126,27 @@ struct Application {
 /// buffer.
 using Done = std::function<void()>;
 
-/// A store may have parts that fail one by one: the masters of a cluster.
+/// A store may have parts that fail independently: the masters of a cluster.
 inline constexpr std::uint32_t kMaxParts = 64;
 
-/// Thread safety: a Store object belongs to one thread (a reactor); what stands behind it is
+/// Thread safety: a Store object belongs to one thread (a reactor); the backend behind it is
 /// shared.
 class Store {
  public:
   /// Everything that is still pending is answered with kUnavailable, whatever the store itself has
-  /// done or will do about it: inside the destructor, or after it on the thread of the store. So
-  /// every Done runs once, as long as that thread's event loop does.
+  /// done or will do with it: inside the destructor, or after it on the store's thread. So every
+  /// Done runs once, as long as that thread's event loop runs.
   virtual ~Store() = default;
 
   /// Applies each application atomically, in order as far as they share keys. Never blocks.
   virtual void Apply(std::span<Application> batch, Done done) = 0;
 
-  /// Which part, below kMaxParts, decides this now. 0: there is but one, or it is not known.
+  /// Which part, below kMaxParts, decides this now. 0: there is only one, or it is unknown.
   virtual std::uint32_t PartOf(const Application&) const { return 0; }
-  /// Keys with the same text here are charged in one moment; others are not, if they are charged
-  /// together: those of a cluster's slots. Empty: all are.
+  /// Keys with the same text here (a cluster's slot) are charged at the same moment if they are
+  /// charged together; others are not. Empty: all are.
   virtual std::string GroupOf(std::string_view /*key*/) const { return {}; }
-  /// A key that this part decides about and that is nobody's bucket: policies' keys have a '|'.
+  /// A key that this part decides and that is no policy's bucket: policies' keys contain a '|'.
   virtual std::string ProbeKey(std::uint32_t /*part*/) const { return "weir-probe"; }
 };
 

@@ -8,10 +8,10 @@
 
 namespace weir::telemetry {
 
-/// Durations in log-linear buckets, as HDR histograms have them: each power of two is split into
+/// Durations in log-linear buckets, like HDR histograms: each power of two is split into
 /// 128 parts, so a percentile is at most 1/128 (0.8 %) too large. About 58 kB, whatever is counted.
 ///
-/// Not thread-safe: one per thread, added up afterwards.
+/// Not thread-safe: use one per thread and merge them afterwards.
 class LatencyHistogram {
  public:
   LatencyHistogram() : counts_(kBuckets, 0) {}
@@ -29,7 +29,7 @@ class LatencyHistogram {
     if (other.max_ > max_) max_ = other.max_;
   }
 
-  /// The smallest bucket's upper end below which at least `part` of all lie; 0 if there are none.
+  /// The upper end of the first bucket at or below which at least `part` of all lie; 0 if empty.
   std::uint64_t Percentile(double part) const noexcept {
     const double wanted = part * static_cast<double>(count_);
     std::uint64_t below = 0;
@@ -48,7 +48,7 @@ class LatencyHistogram {
   static constexpr std::uint64_t kParts = std::uint64_t{1} << kPartBits;
   static constexpr std::size_t kBuckets = (64 - kPartBits + 1) * kParts;
 
-  // The first 128 values have a bucket each; beyond, the leading bit and the seven after it tell.
+  // The first 128 values have a bucket each; above, the leading bit and the next seven decide.
   static std::size_t BucketOf(std::uint64_t value) noexcept {
     if (value < kParts) return value;
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - kPartBits - 1;

@@ -33,7 +33,7 @@ void AppendQuoted(std::string& out, std::string_view text) {
   AppendJsonString(out, std::string(text.substr(0, kMaxFieldBytes)) + "...");
 }
 
-/// Fields that are not known this time are left out.
+/// Fields without a value are left out.
 bool IsEmpty(const Field& field) {
   const auto* text = std::get_if<std::string_view>(&field.value);
   return text != nullptr && text->empty();
@@ -103,7 +103,7 @@ class Sink {
       for (std::string_view rest = batch; !rest.empty();) {
         const ssize_t n = ::write(fd, rest.data(), rest.size());
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;  // nobody reads any more
+        if (n <= 0) break;  // no one reads any more
         rest.remove_prefix(static_cast<std::size_t>(n));
       }
       batch.clear();

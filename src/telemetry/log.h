@@ -2,7 +2,7 @@
 
 // Structured log lines on standard error, as JSON or for the console. A thread that logs formats
 // the line and appends it to a bounded buffer; one background thread writes. When the reader of
-// standard error is slower than we log, lines are dropped and counted: logging never holds up a
+// standard error is slower than logging, lines are dropped and counted: logging never delays a
 // check.
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct LogOptions {
   int fd = 2;
 };
 
-/// Before the first thread is started. Until then lines go to standard error in console form.
+/// Call before the first thread starts. Until then, lines go to standard error in console form.
 void ConfigureLog(const LogOptions& options);
 
-/// Cheap: ask before building fields for a debug line.
+/// Cheap: check it before building fields for a debug line.
 bool LogEnabled(Level level) noexcept;
 
 /// Thread-safe. Never put secrets (keys of the admin API, passwords in URLs) into a field.
 void Log(Level level, std::string_view message, std::initializer_list<Field> fields = {});
 
-/// Returns when everything logged so far has been written, or after five seconds if nobody reads
-/// it: a program must end when it is told to. Thread-safe.
+/// Returns when everything logged so far has been written, or after five seconds if it is not being
+/// read, so that a program can always exit. Thread-safe.
 void FlushLog();
 
 /// Lets at most `per_second` lines through, for lines that clients can cause at will.

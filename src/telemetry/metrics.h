@@ -1,6 +1,6 @@
 #pragma once
 
-// Metrics without shared writes: each thread counts in cells of its own, and a scrape adds them up.
+// Metrics without shared writes: each thread counts in its own cells, and a scrape adds them up.
 // A scrape is rendered as Prometheus text by collectors, one for each part of the program.
 
 #include <array>
@@ -35,7 +35,7 @@ inline constexpr std::array<std::int64_t, 15> kLatencyBounds = {
     500'000,    1'000'000,  2'500'000,   5'000'000,   10'000'000,
     25'000'000, 50'000'000, 100'000'000, 250'000'000, 1'000'000'000};
 
-/// Durations by kLatencyBounds. Thread safety: as LocalCounter.
+/// Durations by kLatencyBounds. Thread safety: see LocalCounter.
 class LocalHistogram {
  public:
   /// `n` observations of the same duration.
@@ -58,8 +58,8 @@ struct Label {
   std::string_view value;
 };
 
-/// Writes the Prometheus text format. Families must be begun once each and their samples follow at
-/// once. Not thread-safe.
+/// Writes the Prometheus text format. Begin each family once; its samples must follow
+/// immediately. Not thread-safe.
 class TextWriter {
  public:
   explicit TextWriter(std::string& out) : out_(out) {}
@@ -68,13 +68,13 @@ class TextWriter {
   void Gauge(std::string_view name, std::string_view help) { Family(name, help, "gauge"); }
   void Histogram(std::string_view name, std::string_view help) { Family(name, help, "histogram"); }
 
-  /// One sample of the family begun last.
+  /// One sample of the current family.
   void Sample(std::uint64_t value, std::span<const Label> labels = {});
   void Sample(double value, std::span<const Label> labels = {});
-  /// All samples of a histogram; `parts` are added up.
+  /// All samples of a histogram, as the sum of `parts`.
   void Samples(std::span<const LocalHistogram* const> parts, std::span<const Label> labels = {});
-  /// The same with bounds of its own, in seconds; `counts` are not added up and have one more, for
-  /// what is beyond the last bound.
+  /// The same with other bounds, in seconds; `counts` are not cumulative and have one more element,
+  /// for values above the last bound.
   void Samples(std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum,
                std::span<const Label> labels = {});
 

@@ -17,7 +17,7 @@
 namespace weir::telemetry {
 namespace {
 
-/// The fields of /proc/self/stat from the third on: what comes before may contain spaces.
+/// The fields of /proc/self/stat from the third on: those before may contain spaces.
 std::istringstream OpenStat() {
   std::ifstream file("/proc/self/stat");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -43,8 +43,8 @@ std::uint64_t CountOpenFiles() {
   return count < 3 ? 0 : count - 3;  // ".", ".." and the directory itself
 }
 
-/// Since Linux 6.2 the size of the directory is their number. Before, they have to be counted, and
-/// with thousands of connections that takes a reactor many milliseconds: only now and then.
+/// Since Linux 6.2, the directory's size is their number. Before, they have to be counted, which
+/// takes a reactor many milliseconds with thousands of connections: so only now and then.
 std::uint64_t OpenFiles() {
   struct stat directory {};
   if (stat(kOpenFiles, &directory) == 0 && directory.st_size > 0) {
@@ -63,7 +63,7 @@ std::uint64_t OpenFiles() {
   return counted;
 }
 
-/// Asked once, so that it does not waver; not of /proc/stat, which a hardened service cannot see.
+/// Read once, so that it does not vary; not from /proc/stat, which a hardened service cannot see.
 double BootTime() {
   static const double boot = Seconds(CLOCK_REALTIME) - Seconds(CLOCK_BOOTTIME);
   return boot;

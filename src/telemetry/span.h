@@ -12,21 +12,21 @@
 
 namespace weir::telemetry {
 
-/// A span's place in its trace; ids are numbers whose most significant byte comes first on the
-/// wire. A plain value.
+/// A span's place in its trace; IDs are numbers, written with the most significant byte first. A
+/// plain value.
 struct SpanContext {
   std::uint64_t trace_high = 0;
   std::uint64_t trace_low = 0;
   std::uint64_t span = 0;
-  std::uint64_t parent = 0;  ///< 0: it begins the trace
-  bool sampled = false;      ///< it is recorded; if not, the ids are for the log, or 0
+  std::uint64_t parent = 0;  ///< 0: the root of the trace
+  bool sampled = false;      ///< whether it is recorded; if not, the IDs are for the log, or 0
 };
 
 /// The value of a `traceparent` header.
 using TraceHeader = std::array<char, 55>;
 TraceHeader ToHeader(const SpanContext& context) noexcept;
 
-/// What is recorded of a span. A plain value of fixed size: texts beyond its room are cut.
+/// The recorded data of a span. A plain value of fixed size: texts that do not fit are truncated.
 class Span {
  public:
   enum class Kind : std::uint8_t { kInternal = 1, kServer = 2, kClient = 3 };
@@ -46,7 +46,7 @@ class Span {
   Nanos start = 0;
   Nanos end = 0;
 
-  /// `name` must be a literal; attributes beyond the tenth are left out.
+  /// `name` must be a literal; attributes after the tenth are dropped.
   void Add(std::string_view attribute, std::string_view text) noexcept;
   void Add(std::string_view attribute, std::int64_t number) noexcept;
 

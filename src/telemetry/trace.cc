@@ -41,7 +41,7 @@ std::array<char, 16> RandomId() noexcept {
 }
 
 std::optional<TraceContext> ParseTraceParent(std::string_view header) noexcept {
-  // A later version may append fields after another dash; ff is no version.
+  // A later version may append fields after another dash; ff is not a valid version.
   if (header.size() < kHeaderLength || header[2] != '-' || header[35] != '-' || header[52] != '-') {
     return std::nullopt;
   }

@@ -8,7 +8,7 @@
 
 namespace weir::telemetry {
 
-/// Where a request stands in a distributed trace (W3C Trace Context, version 00). A plain value.
+/// A request's place in a distributed trace (W3C Trace Context, version 00). A plain value.
 struct TraceContext {
   std::array<char, 32> trace_id{};  ///< lower-case hex digits
   std::array<char, 16> span_id{};
@@ -17,20 +17,20 @@ struct TraceContext {
   std::string_view trace() const noexcept { return {trace_id.data(), trace_id.size()}; }
   std::string_view span() const noexcept { return {span_id.data(), span_id.size()}; }
 
-  /// The same trace with a span id of our own, to pass on.
+  /// The same trace with a new span ID, to pass on.
   TraceContext Child() const;
   /// As the header's value.
   std::string ToHeader() const;
 };
 
-/// Reads a `traceparent` header; nothing if it is absent or malformed, which W3C says to ignore.
+/// Parses a `traceparent` header; nullopt if it is absent or malformed, which W3C says to ignore.
 std::optional<TraceContext> ParseTraceParent(std::string_view header) noexcept;
 
 /// Not 0, and as random as RandomId.
 std::uint64_t RandomNumber() noexcept;
 
-/// 16 random hex digits, for request ids. Thread-safe; unique enough to find a line in a log, no
-/// secret.
+/// 16 random hex digits, for request IDs. Thread-safe; unique enough to find a line in a log, not
+/// a secret.
 std::array<char, 16> RandomId() noexcept;
 
 }  // namespace weir::telemetry

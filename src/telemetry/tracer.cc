@@ -8,7 +8,7 @@
 namespace weir::telemetry {
 namespace {
 
-/// `digits` have been checked.
+/// `digits` must have been checked.
 std::uint64_t FromHex(std::string_view digits) noexcept {
   return ParseNumber<std::uint64_t>(digits, 16).value_or(0);
 }
@@ -95,7 +95,7 @@ void Tracer::Record(const Span& span) noexcept {
   for (;;) {
     Cell& cell = cells_[at % size_];
     const std::uint64_t turn = cell.turn.load(std::memory_order_acquire);
-    if (turn < at) {  // still holds the span of one round before
+    if (turn < at) {  // still holds the span of the previous round
       dropped_.fetch_add(1, std::memory_order_relaxed);
       return;
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which requests are traced, and the queue from the threads that serve them to the one that
-// exports. A span that finds the queue full is dropped and counted: tracing never holds up a check.
+// Decides which requests are traced, and holds the queue from the threads that serve them to the
+// exporter's. A span that finds it full is dropped and counted: tracing never delays a check.
 
 #include <atomic>
 #include <cstddef>
@@ -15,13 +15,13 @@
 namespace weir::telemetry {
 
 struct TracerOptions {
-  double ratio = 0.01;                  ///< of the requests that no caller has decided about
-  std::size_t queue = 2048;             ///< spans that wait for the exporter, at most
-  std::uint32_t max_per_second = 1000;  ///< requests; so that no caller can have all traced
+  double ratio = 0.01;                  ///< of the requests whose caller has not decided
+  std::size_t queue = 2048;             ///< most spans that may wait for the exporter
+  std::uint32_t max_per_second = 1000;  ///< requests; so callers cannot have all of them traced
 };
 
-/// Thread safety: any thread may call Begin and Record, one at a time Take. Wait-free for the
-/// former but for a failed race for a place in the queue, which is tried again.
+/// Thread safety: any thread may call Begin and Record; only one at a time Take. Begin and Record
+/// take no lock, but retry if they lose a race.
 class Tracer {
  public:
   explicit Tracer(const TracerOptions& options);
@@ -29,24 +29,24 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  /// A request has come in. What the caller's `traceparent` says of sampling holds; without one, or
-  /// with one that is malformed, the ratio does.
+  /// Begins the span of a request that has arrived. The sampling decision in the caller's
+  /// `traceparent` applies; if it is absent or malformed, the ratio does.
   SpanContext Begin(std::string_view traceparent, Nanos now) noexcept;
-  /// A part of `parent`, which is sampled.
+  /// A child of `parent`, which must be sampled.
   static SpanContext Child(const SpanContext& parent) noexcept;
 
   void Record(const Span& span) noexcept;
 
   /// Moves up to `most` spans to the end of `out`, oldest first.
   void Take(std::vector<Span>& out, std::size_t most);
-  /// About how many wait.
+  /// Approximately how many spans are waiting.
   std::size_t waiting() const noexcept;
 
   std::uint64_t recorded() const noexcept { return recorded_.load(std::memory_order_relaxed); }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  /// A place of the queue. Its turn says who may use it: the writer whose position it is, then the
+  /// A place in the queue. Its turn says who may use it: the writer of that position, then the
   /// reader, then the writer one round later.
   struct Cell;
 
@@ -63,8 +63,8 @@ class Tracer {
   alignas(64) std::atomic<std::uint64_t> read_{0};
 };
 
-/// The span of a request that has come in. `tracer` null: nothing is recorded, but a trace that the
-/// caller has named is still found in the log.
+/// The span of a request that has arrived. `tracer` null: nothing is recorded, but a trace given by
+/// the caller still appears in the log.
 SpanContext ArrivedWith(std::string_view traceparent, Tracer* tracer, Nanos now) noexcept;
 
 }  // namespace weir::telemetry

@@ -61,7 +61,7 @@ async function until(condition) {
   }
 }
 
-/** Sends checks of these keys until `locator` shows: the list of busy keys is made from samples. */
+/** Sends checks of these keys until `locator` is visible: the list of busy keys comes from samples. */
 async function untilBusy(keys, locator) {
   for (const end = Date.now() + 60000; !await locator.isVisible();) {
     assert.ok(Date.now() < end, `still not in the list: ${locator}`);
@@ -216,6 +216,9 @@ describe('the dashboard', { concurrency: false }, () => {
     const [latest] = (await ask('GET', '/admin/audit?limit=1')).changes;
     assert.equal(await row.getByRole('cell').first().textContent(), String(latest.id));
     await shot(page, 'audit-change', false);
+    const earlier = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'versioned' }) }).nth(1).getByRole('button', { name: /^Undo/ });
+    assert.ok(await earlier.isDisabled());
+    assert.equal(await earlier.getAttribute('title'), `Undo change ${latest.id} first`);
     await row.getByRole('button', { name: /^Undo/ }).click();
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     assert.equal((await ask('GET', '/admin/policies/versioned')).capacity, 10);
@@ -278,7 +281,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await open('notify');
     await page.getByLabel('User', { exact: true }).fill('44');
     const row = page.getByRole('row').filter({ hasText: 'DEAD' }).filter({ hasText: 'channel nowhere has no provider' });
-    // It takes a moment until nobody tries again.
+    // It takes a moment until the clients stop retrying.
     for (let i = 0; i < 1000 && await row.count() === 0; i += 1) {
       await page.getByRole('button', { name: 'Look up' }).click();
       await page.waitForTimeout(50);
@@ -305,7 +308,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await letters.nth(1).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Replay all' }).click();
     await page.getByText('Put back into the queue.').waitFor();
-    await letters.first().waitFor();  // it is dead again
+    await letters.first().waitFor();  // it is a dead letter again
     const [replayed] = (await ask('GET', '/admin/audit?limit=1&action=notify.replay')).changes;
     await open('audit');
     await page.getByRole('row').filter({ hasText: 'notify.replay' }).getByRole('rowheader', { name: replayed.after.eventIds[0] }).first().waitFor();
@@ -317,7 +320,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'New policy' }).click();
     assert.deepEqual(await axe(page), []);
     await shot(page, 'policy-form', false);
-    // What most policies leave as it is stays folded away.
+    // Settings that most policies leave at their defaults stay collapsed.
     assert.equal(await dialog().getByLabel('If the store fails').isVisible(), false);
     await dialog().getByText('More: cost, store failures').click();
     await dialog().getByLabel('If the store fails').waitFor();
@@ -550,7 +553,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await other.page.getByText('The live rate is not available on this service.').first().waitFor();
     await shot(other.page, 'not-available');
     await other.page.waitForTimeout(2500);
-    // The rate, and the keys that are limited, asked for, and limited on trial: each once.
+    // The rate, and the keys that are limited, checked, and limited in dry-run mode: each once.
     assert.ok(asked <= 4, `${asked} requests for what is not there`);
     for (const [id, text] of [['notify', 'The notification gateway'], ['audit', 'The audit log']]) {
       await other.page.getByRole('link', { name: new RegExp(id, 'i') }).click();
@@ -619,7 +622,7 @@ describe('a page of another site', { concurrency: false }, () => {
       assert.match(await attacker.evaluate(() => document.body.textContent), /403/);
       const policies = await (await fetch(`${open.origin}/admin/policies`)).json();
       assert.deepEqual(policies.filter((p) => !p.readOnly).map((p) => p.policyKey), ['kept']);
-      // Without a key the dashboard opens at once.
+      // Without a key the dashboard opens immediately.
       const page = (await watchedPage(browser.context)).page;
       await page.goto(open.origin);
       await page.locator('h1', { hasText: 'Overview' }).waitFor();

@@ -1,5 +1,5 @@
-// Policies that are changed through the form stay what the form does not show, and two people who change the
-// same one do not undo each other's work unseen.
+// Policies changed through the form keep what the form does not show, and two people who change the
+// same one do not silently undo each other's work.
 // Usage: WEIR=program node --test editing.test.js
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Starts the program and the browser, and watches what the page says while a test drives it.
+// Starts the program and the browser, and watches for errors in the page while a test drives it.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ policies:
 /** `weir serve` on a free port, with one policy from a file. */
 export const startWeir = (program, ...more) => startWeirWith(POLICIES, program, ...more);
 
-/** The same with policies of one's own: the text of a file, or of several. */
+/** The same with the given policies: the text of a file, or of several. */
 export async function startWeirWith(policies, program, ...more) {
   const data = mkdtempSync(join(tmpdir(), 'weir-browser-'));
   const files = [policies].flat().map((text, i) => {
@@ -60,7 +60,7 @@ export async function startWeirWith(policies, program, ...more) {
   };
 }
 
-/** A Redis that can be killed and started again on the same port. */
+/** A Redis that can be killed and restarted on the same port. */
 export async function startRedis() {
   const port = await freePort();
   let child;
@@ -92,7 +92,7 @@ async function freePort() {
   return port;
 }
 
-/** A MariaDB for policies, that can be killed and started again on the same port. */
+/** A MariaDB for policies that can be killed and restarted on the same port. */
 export async function startMariadb() {
   const folder = mkdtempSync(join(tmpdir(), 'weir-mariadb-'));
   const data = join(folder, 'data');
@@ -146,7 +146,7 @@ export async function startBrowser() {
   };
 }
 
-/** A page that remembers every error. `expected`: patterns of what a test provokes on purpose. */
+/** A page that remembers every error. `expected`: patterns of errors that a test provokes. */
 export async function watchedPage(context) {
   const page = await context.newPage();
   page.setDefaultTimeout(60000);
@@ -167,7 +167,7 @@ export async function watchedPage(context) {
   return { page, problems, expect: (pattern) => expected.push(pattern) };
 }
 
-/** What axe finds that is serious or critical. `rules`: only these, where only they can differ. */
+/** Serious or critical problems found by axe. `rules`: only these, where only they can differ. */
 export async function axe(page, rules) {
   if (!await page.evaluate(() => 'axe' in globalThis)) await page.evaluate(axeSource);
   const found = await page.evaluate((only) => globalThis.axe.run(document, { resultTypes: ['violations'], ...(only && { runOnly: only }) }), rules);
@@ -180,7 +180,7 @@ export function shots(folder) {
   return (page, name, full = true) => page.screenshot({ path: join(folder, `${name}.png`), fullPage: full, animations: 'disabled' });
 }
 
-/** Asks the service directly, as an operator's script would. */
+/** Sends requests directly to the service, as an operator's script would. */
 export function client(origin) {
   return async (method, path, body) => {
     const response = await fetch(origin + path, {

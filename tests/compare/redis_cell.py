@@ -3,9 +3,9 @@
 
 Usage: redis_cell.py WEIR-PROGRAM LIBREDIS_CELL.SO [COMMANDS [SEED]]
 
-Both get the same random commands (20000), one after the other, for a few keys each of which keeps its rate. Time passes
-between the two answers, so a number may differ by one at the turn of a permit or a second, and versions before 0.3
-round seconds down. Differences that the guide lists are counted; others are printed and end the program with 1.
+Both get the same random commands (20000), one after the other, for a few keys, each with a fixed rate. Time passes
+between the two answers, so a number may differ by one when a permit or a second falls in between, and versions before 0.3
+round seconds down. Differences listed in the guide are counted; others are printed and the program exits with 1.
 The library comes from `cargo build --release` in the crate redis-cell.
 """
 
@@ -84,8 +84,8 @@ def commands(count, seed):
 
 
 def near(ours, theirs, came_back):
-    """One apart, but for the permits that came back between the two answers. Seconds: one for the time between the
-    two, one for rounding. At the turn of a permit one is told to come back in a second, the other one has got it."""
+    """One apart, except for the permits refilled between the two answers. Seconds: one for the time between the
+    two, one for rounding. Around a refill one may be told to retry in a second while the other has got the permit."""
     if ours[0] != theirs[0]:
         return max(ours[3], theirs[3]) <= 1
     return abs(ours[2] - theirs[2]) <= 1 + came_back and max(abs(ours[i] - theirs[i]) for i in (1, 3, 4)) <= 2
@@ -99,7 +99,7 @@ def listed(words, theirs, ours):
 def compare(weir, cell, count, seed):
     equal = close = known = 0
     different = []
-    life = {}  # a key of which one permit came back in between begins a new life: the two remember different things
+    life = {}  # a key that got a permit between the two answers is renamed: the two servers have different states for it
     for at, words in commands(count, seed):
         words = ("%s.%d" % (words[0], life.get(words[0], 0)), *words[1:])
         began = time.monotonic()

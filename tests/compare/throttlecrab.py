@@ -3,12 +3,12 @@
 
 Usage: throttlecrab.py WEIR-PROGRAM THROTTLECRAB-SERVER [COMMANDS [SEED]]
 
-First the edges: numbers, keys and arguments that are wrong, or as large as they get. Then both get the same random
-commands (20000), one after the other, for a few keys each of which keeps its rate. An answer is equal if it is the same
-once the two differences in seconds that the guide lists are taken out: throttlecrab rounds down, and its fourth integer
-is longer by the time of a burst. Time passes between the two answers, so a number may differ by one at the turn of a
-permit or a second. Differences that docs/guide/from-redis-cell.md lists are counted by kind; others are printed and end
-the program with 1. The server comes from `cargo install throttlecrab-server`.
+First the edges: numbers, keys and arguments that are invalid, or at their maximum. Then both get the same random
+commands (20000), one after the other, for a few keys, each with a fixed rate. An answer is equal if it is the same
+once the two differences in seconds that the guide lists are removed: throttlecrab rounds down, and its fourth integer
+is longer by the time of a burst. Time passes between the two answers, so a number may differ by one when a permit or a
+second falls in between. Differences listed in docs/guide/from-redis-cell.md are counted by kind; others are printed and
+the program exits with 1. The server comes from `cargo install throttlecrab-server`.
 """
 
 import collections
@@ -23,7 +23,7 @@ import time
 
 from redis_cell import Client, free_port, running
 
-# What both do with a command. The others are in the guide's table.
+# How the two treat a command. The others are in the guide's table.
 EQUAL, BOTH_REFUSE, ONLY_WEIR_REFUSES = "equal", "both refuse", "only Weir refuses"
 
 EDGES = [
@@ -84,13 +84,13 @@ def seconds_fit(ours, theirs, rate, slack=0):
     """Throttlecrab's seconds rounded up, and until the bucket is full rather than a burst (less two permits) later."""
     burst, count, period = rate
     longer = (burst - 2) * period / count
-    least = math.ceil(max(0, theirs[3] - longer)) if theirs[3] > 0 else 0  # it answers 0 for all below 0, too
+    least = math.ceil(max(0, theirs[3] - longer)) if theirs[3] > 0 else 0  # it returns 0 for everything below 0, too
     most = math.ceil(max(0, theirs[3] + 1 - longer))
     return least - slack <= ours[3] <= most + slack and -slack <= ours[4] - theirs[4] <= 1 + slack
 
 
 def near(ours, theirs, rate, quantity, came_back):
-    """One permit apart, but for those that came back between the two answers."""
+    """One permit apart, except for those refilled between the two answers."""
     if ours[1] != theirs[1] or abs(ours[2] - theirs[2]) > (quantity if ours[0] != theirs[0] else 0) + 1 + came_back:
         return False
     if ours[0] != theirs[0]:
@@ -105,7 +105,7 @@ def left(answer, quantity):
 
 
 class Comparison:
-    """Counts what is equal and what is not, by kind. A key that the two remember differently begins a new life."""
+    """Counts equal and different answers, by kind. A key with different states in the two servers is renamed."""
 
     def __init__(self, weir, crab):
         self.weir, self.crab = weir, crab
@@ -115,7 +115,7 @@ class Comparison:
         self.rates = {}
 
     def ask(self, key, rate, quantity):
-        """The name the key has in this life, both answers, and how many permits came back between them."""
+        """The key's name in its current life, both answers, and how many permits were refilled between them."""
         words = (key, *rate, quantity)
         began = time.monotonic()
         theirs = self.crab.call("THROTTLE", *words)
@@ -138,7 +138,7 @@ class Comparison:
 
     @staticmethod
     def kind(ours, theirs, rate, quantity, came_back, known, changed):
-        """The kind of difference; None for one that nobody knows."""
+        """The kind of difference; None for an unknown one."""
         if not isinstance(ours, list) or not isinstance(theirs, list):
             return None
         if ours[:3] == theirs[:3] and seconds_fit(ours, theirs, rate):

@@ -1,6 +1,6 @@
-"""Checks one part of deploy/ with what can check it. Usage: deploy_test.py PART ROOT BUILD WEIR
+"""Checks one part of deploy/ with the available tools. Usage: deploy_test.py PART ROOT BUILD WEIR
 
-Parts: kubernetes, helm, kubeconform, packages, dockerfile, systemd, prometheus, grafana, debian, upgrade. Prints `skipped: …` first where
+Parts: kubernetes, helm, kubeconform, packages, dockerfile, systemd, prometheus, grafana, debian, upgrade. Prints `skipped: …` first if
 a tool is missing; tests/support/deploy/fetch.sh fetches those that Debian does not have.
 """
 
@@ -49,7 +49,7 @@ def kubernetes(root, _build, weir):
 
 
 KEY = "admin.key=0123456789abcdef"
-RELEASES = {  # values that the chart takes, and a secret that is then expected to be there
+RELEASES = {  # values that the chart accepts, and a secret that is then expected to exist
     "the default": ([KEY], None),
     "the Redis door": ([KEY, "resp=true"], None),
     "a secret of one's own": (["admin.existingSecret=mine"], "mine"),
@@ -60,7 +60,7 @@ RELEASES = {  # values that the chart takes, and a secret that is then expected 
              "extraVolumes[0].secret.secretName=tls,extraVolumeMounts[0].name=tls,extraVolumeMounts[0].mountPath=/tls,"
              "envFrom[0].secretRef.name=weir-store"], None),
 }
-REFUSED = {  # values that the chart does not take, and what it says
+REFUSED = {  # values that the chart rejects, and its message
     "": "admin.key",
     f"{KEY},config.store=memory:": "granting every limit 12 times",
     f"{KEY},config.store=null,autoscaling.enabled=false": "granting every limit 3 times",
@@ -95,7 +95,7 @@ def helm(root, _build, weir):
 
 
 def check_notes(program, chart):
-    """What helm says after an installation warns of what several pods would each keep by themselves."""
+    """The notes that helm prints after an installation warn of what several pods would each keep by themselves."""
     with tempfile.TemporaryDirectory() as temp:
         copy = os.path.join(temp, "weir")
         shutil.copytree(chart, copy)
@@ -128,7 +128,7 @@ def kubeconform(root, _build, _weir):
                            input="\n---\n".join(texts)))
 
 
-# They come with g++.
+# They are installed with g++.
 COMPILER = {"libc6-dev", "libgcc-12-dev", "libstdc++-12-dev", "linux-libc-dev"}
 
 
@@ -137,7 +137,7 @@ def listed(root, name):
 
 
 def packages(root, build, _weir):
-    """The program is compiled with headers of no package but those that its list names."""
+    """The program is compiled with headers of only those packages that its list names."""
     named = listed(root, "packages-program.txt")
     expect(named <= listed(root, "packages.txt"), "packages-program.txt names what packages.txt does not")
     objects = [name for name in run("ninja", "-C", build, "-t", "inputs", "weir").split() if name.endswith(".o")]
@@ -159,11 +159,11 @@ def systemd(root, _build, weir):
     unit = read(root, "deploy/systemd/weir.service")
     expect(int(re.search(r"^TimeoutStopSec=(\d+)s$", unit, re.MULTILINE)[1]) >= 15, "no time to drain (10 s) and save")
     with tempfile.TemporaryDirectory() as folder:
-        # The program is not installed here, nor its manual.
+        # Neither the program nor its manual is installed here.
         here = unit.replace("/usr/bin/weir", weir).replace("Documentation=man:weir(1)\n", "")
         path = write(folder, "weir.service", here)
         said = subprocess.run([program, "verify", "--man=no", path], capture_output=True, text=True, check=False)
-        # An unknown setting is only a warning to systemd.
+        # An unknown setting is only a warning for systemd.
         expect(said.returncode == 0 and not said.stderr, said.stderr)
         # 10 is a process that may do anything, 0 one that may do nothing; the threshold is in tenths.
         print(run(program, "security", "--offline=true", "--no-pager", "--threshold=13", path).splitlines()[-1])
@@ -189,7 +189,7 @@ def alert_rules(root):
 
 
 def served_metrics(weir, *more):
-    """The names of all metrics that a running service gives."""
+    """The names of all metrics that a running service exports."""
     with Serving(weir, *more) as origin:
         urllib.request.urlopen(origin + "/v1/check", b'{"key":"a"}').read()
         text = urllib.request.urlopen(origin + "/metrics").read().decode()
@@ -197,7 +197,7 @@ def served_metrics(weir, *more):
 
 
 def metrics_of(weir, *words, door="metrics"):
-    """Those of a command that has a door for them; nobody needs to answer it."""
+    """Metrics of a command that has an endpoint for them; the other servers need not exist."""
     with tempfile.TemporaryDirectory() as data:
         child = subprocess.Popen([weir, *words, f"--{door}", "127.0.0.1:0"],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=data)
@@ -214,7 +214,7 @@ def grafana(root, _build, weir):
     board = json.loads(read(root, "deploy/grafana/weir.json"))
     ids = [panel["id"] for panel in board["panels"]]
     expect(len(set(ids)) == len(ids) > 10, "panels need ids of their own")
-    # With a shared store there are metrics of it as well; nobody needs to answer there.
+    # With a shared store there are metrics for it as well; the store need not exist.
     known = served_metrics(weir) | served_metrics(weir, "--store", "redis://127.0.0.1:1")
     known |= served_metrics(weir, "--notify-store", "postgres://127.0.0.1:1/x", "--notify-broker", "kafka://127.0.0.1:1")
     nobody = ("--store", "postgres://127.0.0.1:1/x")
@@ -260,7 +260,7 @@ class Serving:
 
 
 def shell_root(folder):
-    """A root with a shell for maintainer scripts, whose adduser only writes down what it was told."""
+    """A root with a shell for maintainer scripts, whose adduser only records its arguments."""
     for path in ("bin", "etc", "usr/bin", "var/lib/dpkg/info", "var/lib/dpkg/updates", "tmp"):
         os.makedirs(os.path.join(folder, path), exist_ok=True)
     open(os.path.join(folder, "var/lib/dpkg/status"), "w", encoding="utf-8").close()
@@ -304,7 +304,7 @@ def debian(root, build, _weir):
             body = b'{"domain":"api","descriptors":[{"user":"42"}]}'
             answer = json.load(urllib.request.urlopen(origin + "/v1/check", body))
             expect(answer["policy"] == "per-user" and answer["remaining"] == 99, answer)
-        # A conffile that was changed survives removal; purging takes everything.
+        # A modified conffile survives removal; purging removes everything.
         run(*dpkg, "-r", "weir")
         expect(os.path.exists(os.path.join(folder, "etc/weir/weir.yaml")), "removal took the configuration")
         run(*dpkg, "-P", "weir")
@@ -318,7 +318,7 @@ case $1 in enable) : >/enabled ;; is-enabled) [ -e /enabled ] ;; esac
 
 
 def upgrade(root, _build, _weir):
-    """A service that somebody has disabled stays so when the package is upgraded, and one that is not is restarted."""
+    """A disabled service stays disabled when the package is upgraded, and an enabled one is restarted."""
     if os.getuid() != 0:
         print("skipped: chroot needs root")
         return
@@ -328,7 +328,7 @@ def upgrade(root, _build, _weir):
         write_tool(folder, "systemctl", SYSTEMCTL)
 
         def told(script, *words):
-            """What systemctl was asked to do, apart from questions."""
+            """What systemctl was called for, apart from queries."""
             write(folder, "systemctl.log", "")
             write(folder, "script", read(root, f"deploy/debian/{script}"))
             run("chroot", folder, "/bin/sh", "/script", *words)
@@ -339,9 +339,9 @@ def upgrade(root, _build, _weir):
         expect(told("postinst", "configure", "0.1.0") == ["restart"], "not restarted by an upgrade")
         expect(told("prerm", "upgrade", "0.2.0") == [], "stopped long before the new program is there")
         os.remove(os.path.join(folder, "enabled"))
-        # try-restart does nothing unless it runs.
+        # try-restart does nothing unless the service runs.
         expect(told("postinst", "configure", "0.1.0") == ["try-restart"], "an upgrade started what was disabled")
-        # What is removed and installed again is as it was.
+        # A package that is removed and installed again is as it was before.
         expect(told("prerm", "remove") == ["stop"], "not stopped when it is removed")
         print("an upgrade leaves a disabled service alone")
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes the image of the Dockerfile in a bare Debian root, without a Docker engine, with the file's own commands, and asks its
+# Builds the image of the Dockerfile in a bare Debian root, without a Docker engine, with the file's own commands, and runs its
 # health check:
 #
 #   sudo tests/deploy/image_root.sh PROGRAM           the last stage, with a program that is built already (./dev image)
-#   sudo tests/deploy/image_root.sh --build           both stages: the program is built in a root of its own (tens of minutes)
-#   tests/deploy/image_root.sh --test PROGRAM         as the first, by sudo if need be; prints `skipped: …` where it cannot run
+#   sudo tests/deploy/image_root.sh --build           both stages: the program is built in a separate root (tens of minutes)
+#   tests/deploy/image_root.sh --test PROGRAM         like the first, with sudo if needed; prints `skipped: …` if it cannot run
 #
 # Needs root and the network; takes a minute or two the first time. build/image-root keeps the bare root and the last stage
-# after its RUN, named after the instructions that made it, so that it takes seconds afterwards and no network. Remove the folder
-# to get newer packages. All else is in a temporary folder and a network of its own, and gone at the end. debootstrap is
+# after its RUN, named after the instructions that made it, so that later runs take seconds and no network. Remove the folder
+# to get newer packages. All else is in a temporary folder and a separate network, and removed at the end. debootstrap is
 # fetched if it is not installed.
 set -euo pipefail
 root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")
@@ -62,7 +62,7 @@ bare() { # FOLDER
 
 # inside_of FOLDER COMMAND: with /proc, as in a container; ./dev needs /dev/fd, which is a link into it.
 inside_of() {
-  # shellcheck disable=SC2016  # the inner shell expands it
+  # shellcheck disable=SC2016  # expanded by the inner shell
   unshare --mount --pid --fork /bin/sh -ec '
     mount -t proc proc "$1/proc"
     [ -e "$1/dev/fd" ] || ln -s /proc/self/fd "$1/dev/fd"
@@ -102,9 +102,9 @@ missing=$(chroot "$work/image" ldd /usr/local/bin/weir | grep 'not found' || tru
 user=$(instruction 2 USER) place=$(instruction 2 WORKDIR)
 health=$(stage 2 | sed -n 's/^HEALTHCHECK .*CMD \[\(.*\)\]/\1/p' | tr -d '",')
 command=$(stage 2 | sed -n 's/^CMD \[\(.*\)\]/\1/p' | tr -d '",')
-# A network of its own: port 8080 is free there, as in a container.
+# A separate network: port 8080 is free there, as in a container.
 export user place health command image="$work/image"
-# shellcheck disable=SC2016  # the inner shell expands it
+# shellcheck disable=SC2016  # expanded by the inner shell
 unshare --net --pid --fork --mount-proc bash -ec '
   ip link set lo up
   inside() { env -u TMPDIR chroot --userspec="$user" "$image" /bin/sh -c "cd $place && exec $1"; }

@@ -1,4 +1,4 @@
-"""Checks Kubernetes objects against each other and against the program, which no schema does."""
+"""Checks Kubernetes objects against each other and against the program, which schemas cannot do."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ import yaml
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 DRAIN_SECONDS = 10  # the default of limits.drain_timeout
-SAVE_SECONDS = 5    # what a process has for saving its limits after that
+SAVE_SECONDS = 5    # the time a process has for saving its limits after that
 
 
 def run(*words, **more):
@@ -38,12 +38,12 @@ def within(labels, all_labels):
 
 
 def check_config(weir, data):
-    """The configuration in a ConfigMap is one that the program takes, with the key that the Secret holds."""
+    """The configuration in a ConfigMap is accepted by the program, with the key that the Secret contains."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in data.items():
             write(folder, name, text)
         config = yaml.safe_load(data["weir.yaml"]) if "weir.yaml" in data else {"policies": sorted(data)}
-        config.pop("tls", None)  # there is no such certificate here
+        config.pop("tls", None)  # that certificate does not exist here
         run(weir, "config", "check", write(folder, "weir.yaml", yaml.safe_dump(config)),
             env={**os.environ, "WEIR_ADMIN_KEYS": "0123456789abcdef"})
 
@@ -83,7 +83,7 @@ def check_container(pod, container):
 
 
 def check_weir(pod, container, named, weir):
-    """What only Weir's own container has: probes, time to drain, arguments that fit its files."""
+    """What only Weir's own container has: probes, time to drain, arguments that match its files."""
     expect({"readinessProbe", "livenessProbe"} <= set(container), "weir: needs both probes")
     wait = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
     grace = pod.get("terminationGracePeriodSeconds", 30)
@@ -159,7 +159,7 @@ def check_selector(kind, name, one, pods):
 
 
 def check_objects(text, weir, given=()):
-    """All objects of a text; `given` are the names of secrets that are made by hand. Returns the kinds."""
+    """Checks all objects of a text; `given`: names of secrets that are created by hand. Returns the kinds."""
     objects = [one for one in yaml.safe_load_all(text) if one]
     named = {(one["kind"], one["metadata"]["name"]): one for one in objects}
     expect(len(named) == len(objects), "two objects of the same kind and name")
@@ -179,13 +179,13 @@ def check_objects(text, weir, given=()):
 
 
 def pods_with(render, key):
-    """What pods are made of where this is the admin API's key."""
+    """The pod templates if this is the admin API's key."""
     rendered = [one for one in yaml.safe_load_all(render(key)) if one]
     return next(one["spec"]["template"] for one in rendered if one["kind"] == "Deployment")
 
 
 def check_rotation(render):
-    """A new key replaces the pods, which would accept the old one for as long as they run, and no pod shows a key."""
+    """A new key replaces the pods, which would otherwise accept the old one while they run, and no pod shows a key."""
     key, other = "0123456789abcdef", "fedcba9876543210"
     expect(pods_with(render, key) == pods_with(render, key), "pods are replaced without a change")
     expect(pods_with(render, key) != pods_with(render, other), "pods go on with the old key")

@@ -1,6 +1,6 @@
-"""Checks that README boasts of nothing that docs/performance.md does not have. Usage: … ROOT
+"""Checks that README claims no figure that docs/performance.md does not have. Usage: … ROOT
 
-A row of README that names `./dev bench` has figures; each must stand in the performance page.
+A row of README that names `./dev bench` has figures; each must be in the performance page.
 """
 
 import os
@@ -8,7 +8,7 @@ import re
 import sys
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
-# Of what is asked, not of what was measured.
+# Part of the question, not of what was measured.
 CONDITIONS = {"16"}
 
 

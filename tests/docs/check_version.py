@@ -1,6 +1,6 @@
-"""Checks that everything that names Weir's version names the one of CMakeLists.txt. Usage: … ROOT
+"""Checks that everything that states Weir's version states the one of CMakeLists.txt. Usage: … ROOT
 
-That is what an operator copies (image tags, the package's name, the chart), what programs ask for (find_package),
+That is what an operator copies (image tags, the package's name, the chart), what programs request (find_package),
 and the newest release of CHANGELOG.md.
 """
 
@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-FULL = {  # file → where it names the whole version
+FULL = {  # file → where it states the whole version
     "deploy/helm/weir/Chart.yaml": r'^(?:version|appVersion): "?([\d.]+)"?',
     "deploy/kubernetes/weir.yaml": r"image: weir:([\d.]+)",
     "deploy/kubernetes/sidecar.yaml": r"image: weir:([\d.]+)",

@@ -1,4 +1,4 @@
-"""Every configuration and policy file that the pages show is one that Weir accepts.
+"""Checks that Weir accepts every configuration and policy file shown on the pages.
 
 Usage: check_yaml.py WEIR ROOT
 

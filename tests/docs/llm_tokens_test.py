@@ -32,7 +32,7 @@ def conversations(page):
 
 
 def policies(page):
-    """The texts of the page's policy files, by their names."""
+    """The contents of the page's policy files, by name."""
     named = ((re.match(r"# (\w[\w-]*\.yaml)\n", block), block) for kind, block in blocks(page) if kind == "yaml")
     return {name[1]: block for name, block in named if name}
 
@@ -56,7 +56,7 @@ class Service:
 
 
 def pattern(expected, known):
-    """`expected` as a regular expression; words that end with … are groups, noted in `known` as 0, 1, …"""
+    """`expected` as a regular expression; words that end with … are groups, recorded in `known` as 0, 1, …"""
     out, at = "", 0
     for found in WORD.finditer(expected):
         out += re.escape(expected[at:found.start()]) + r"([\w.~=-]+)"

@@ -2,10 +2,10 @@
 
 Usage: run_commands.py WEIR ROOT
 
-Commands stand in blocks marked sh. A service with the embedded defaults runs beside each page, on free
-ports that take the place of 8080, 8081 and 6380; the page's commands run in one folder, in order, and
-each must end with 0, and print what PRINTS says. Programs that run until they are stopped must still run after a moment. Files
-that pages speak of are in tests/docs/files. What cannot run here is listed below, with the reason.
+Commands are in blocks marked sh. A service with the embedded defaults runs for each page, on free
+ports that replace 8080, 8081 and 6380; the page's commands run in one folder, in order, and
+each must exit with 0, and print what PRINTS says. Programs that run until they are stopped must still run after a moment. Files
+that pages refer to are in tests/docs/files. What cannot run here is listed below, with the reason.
 """
 
 import os
@@ -28,7 +28,7 @@ ELSEWHERE = {  # the beginning of a command → where it is run instead
     "apt": "tests/deploy", "cpack": "tests/deploy", "dpkg": "tests/deploy", "promtool": "tests/deploy",
     "git": "not ours", "npm": "tests/browser", "deploy/make-databases.sh": "tests/e2e/compose",
 }
-PRINTS = {  # what a command must print; one that lasts is waited for
+PRINTS = {  # what a command must print; for one that keeps running, the output is awaited
     "weir dispatch --config bank": '"eventId":"pay-now"',
     "weir slots show pay-now": "DONE",
 }
@@ -82,7 +82,7 @@ def environment(weir, folder, service):
     os.makedirs(tools)
     os.symlink(weir, os.path.join(tools, "weir"))
     curl = os.path.join(tools, "curl")
-    with open(curl, "w", encoding="utf-8") as out:  # an answer of refusal is a failure here
+    with open(curl, "w", encoding="utf-8") as out:  # an HTTP error status is a failure here
         out.write(f'#!/bin/sh\nexec {shutil.which("curl")} --fail-with-body "$@"\n')
     os.chmod(curl, 0o755)
     return dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}",
@@ -90,7 +90,7 @@ def environment(weir, folder, service):
 
 
 def run_lasting(command, folder, env):
-    # It takes free ports of its own, so that it meets nobody.
+    # It gets free ports of its own, so that it does not collide with others.
     words = command.removesuffix("&").strip()
     if words.startswith("weir serve"):
         words += " --http 127.0.0.1:0 --grpc 127.0.0.1:0 --resp 127.0.0.1:0 --data ./other-data"

@@ -1,4 +1,4 @@
-"""Drives a RESP door with Python's redis package: resp_client.py PORT plain | auth KEY | tls CA."""
+"""Drives a RESP endpoint with Python's redis package: resp_client.py PORT plain | auth KEY | tls CA."""
 
 import concurrent.futures
 import sys
@@ -18,7 +18,7 @@ def throttle(client, key, *rate):
 def plain(client):
     expect(client.ping(), True)
     expect(client.echo("héllo"), "héllo".encode())
-    # Three permits, one back per hour.
+    # Three permits, one refilled per hour.
     expect(throttle(client, "py", 2, 1, 3600), [0, 3, 2, -1, 3600])
     expect(throttle(client, "py", 2, 1, 3600, 0)[:4], [0, 3, 2, -1])
     expect(throttle(client, "py", 2, 1, 3600, 4)[:4], [1, 3, 2, -1])
@@ -30,7 +30,7 @@ def plain(client):
     expect(len(replies), 1000)
     expect([reply[0] for reply in replies], [0] * 50 + [1] * 950)
 
-    # Many threads on one pool: together they get what the limit grants, no more, no less.
+    # Many threads on one pool: together they get exactly what the limit grants.
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         shared = list(pool.map(lambda _: throttle(client, "shared", 99, 1, 3600)[0], range(400)))
     expect(shared.count(0), 100)

@@ -1,4 +1,4 @@
-// Clients that nobody here wrote, on the built program: redis-cli, redis-benchmark, hiredis and
+// Third-party clients on the built program: redis-cli, redis-benchmark, hiredis and
 // Python's redis package; single commands, pipelines, RESP3, AUTH, TLS and mutual TLS.
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using Arguments = std::vector<std::string>;
 
 constexpr const char* kKey = "a long enough key";
 
-// `weir serve` with nothing but its RESP door.
+// `weir serve` with only its RESP endpoint.
 class RespClients : public ::testing::Test {
  protected:
   void Serve(const Arguments& more = {}) {
@@ -71,7 +71,7 @@ class RespClients : public ::testing::Test {
     return text;
   }
 
-  // Runs tests/e2e/resp_client.py with Debian's Python, whose redis package is the one meant.
+  // Runs tests/e2e/resp_client.py with Debian's Python, whose redis package is the intended one.
   test::RunResult Python(Arguments arguments) const {
     arguments.insert(
         arguments.begin(),
@@ -162,7 +162,7 @@ TEST_F(RespClients, HiredisSingleAndPipelined) {
   const Reply pong(static_cast<redisReply*>(redisCommand(context.get(), "PING %s", "x")));
   ASSERT_TRUE(pong);
   EXPECT_STREQ(pong->str, "x");
-  // A key of any bytes: %b takes a length.
+  // A key of arbitrary bytes: %b takes a length.
   const std::string key("a\0b\r\n", 5);
   for (int i = 0; i < 1000; ++i) {
     redisAppendCommand(context.get(), "CL.THROTTLE %b 99 1 3600", key.data(), key.size());

@@ -1,5 +1,5 @@
-// What a client can make the service hold: each bound of docs/reference/bounds.md that is not about
-// one protocol.
+// What a client can make the service store: each bound of docs/reference/bounds.md that does not
+// concern a single protocol.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -54,7 +54,7 @@ TEST_F(Bounds, LongKeysCostNotMuchMoreMemoryThanShortOnes) {
   }
   // 76 MiB of keys were sent.
   EXPECT_LT(Resident(), before + 30 * kMiB);
-  // They are told apart all the same.
+  // They are still distinguished.
   resp.Send(Command({"CL.THROTTLE", "1" + rest, "15", "30", "86400", "0"}));
   resp.Send(Command({"CL.THROTTLE", "other" + rest, "15", "30", "86400", "0"}));
   const auto remaining = [&resp] {
@@ -68,7 +68,7 @@ TEST_F(Bounds, LongKeysCostNotMuchMoreMemoryThanShortOnes) {
 }
 
 TEST_F(Bounds, LargeBodiesLeaveNoMemoryBehind) {
-  // The system's own memory: sanitizers keep what is freed.
+  // The system's own allocator: sanitizers keep freed memory.
   ServeConfig("threads: 1\njournal: off\n");
   HttpClient client = Client();
   const auto fields = [](std::size_t size) {
@@ -86,7 +86,7 @@ TEST_F(Bounds, LargeBodiesLeaveNoMemoryBehind) {
     EXPECT_EQ(client.Post(path, fields(large ? 7 * kMiB : kMiB / 2 - 100)).status, 400) << path;
     EXPECT_EQ(client.Post(path, "{}").status, 400) << path;
   }
-  // A parser takes some ten times what it has read.
+  // A parser uses about ten times what it has read.
   EXPECT_LT(Resident(), before + 40 * kMiB);
 }
 
@@ -106,7 +106,7 @@ TEST_F(Bounds, AClientThatSendsOnAfterItsLastAnswerIsCutOff) {
     if (size > 0) sent += static_cast<std::size_t>(size);
   }
   EXPECT_TRUE(closed);
-  EXPECT_LT(sent, 64 * kMiB);  // 16 MiB, and what sockets hold
+  EXPECT_LT(sent, 64 * kMiB);  // 16 MiB, plus socket buffers
 }
 
 TEST_F(Bounds, GroupsThatTogetherNeedMoreKeysThanThereIsRoomForAreAllAnswered) {
@@ -185,7 +185,7 @@ TEST_F(Bounds, AFileThatMayNotGrowEndsNothing) {
   const std::string rest =
       R"(","configName":"c","requestedTime":"2030-01-01T00:00:00Z","payload":")" +
       std::string(16'000, 'p') + "\"}";
-  // 16,000 bytes each: of 300 not all fit into files of 2,000,000.
+  // 16,000 bytes each: 300 do not all fit into files of 2,000,000.
   std::vector<int> taken;
   std::size_t refused = 0;
   for (int i = 0; i < 300; ++i) {
@@ -196,7 +196,7 @@ TEST_F(Bounds, AFileThatMayNotGrowEndsNothing) {
   }
   EXPECT_EQ(taken.size() + refused, 300U);
   EXPECT_GT(refused, 0U);
-  // What was answered is there, and checks go on.
+  // What was acknowledged is there, and checks still work.
   for (const int i : taken) {
     EXPECT_EQ(client.Get("/api/v1/slots/e" + std::to_string(i)).status, 200) << i;
   }

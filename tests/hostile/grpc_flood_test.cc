@@ -1,5 +1,5 @@
-// One gRPC client that sends as much as it can of what costs it least. The service cuts it off, and
-// holds no more memory for it than docs/reference/bounds.md says.
+// One gRPC client that sends as much as it can of what costs it least. The service disconnects it,
+// and uses no more memory for it than docs/reference/bounds.md says.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -19,8 +19,8 @@ class GrpcFlood : public ServiceTest {
  protected:
   void SetUp() override { Serve({"--grpc", "127.0.0.1:0", "--threads", "2"}); }
 
-  /// Sends until the service closes, it has taken all, or it takes none for `patience`. True if it
-  /// closed.
+  /// Sends until the service closes, everything is sent, or nothing is accepted for `patience`.
+  /// True if the service closed.
   bool Flood(TcpConnection& connection, std::string_view bytes,
              std::chrono::milliseconds patience = 60s) {
     std::size_t sent = 0;
@@ -58,7 +58,7 @@ TEST_F(GrpcFlood, HeadersWithoutAcknowledgingTheSettings) {
   TcpConnection connection(weir_->Port("grpc"));
   const std::size_t before = Resident();
   std::string flood = h2::Hello();
-  // Refused, since it names no authority: each is answered with a RST_STREAM that nobody takes.
+  // Refused, since it has no authority: each is answered with a RST_STREAM that is never read.
   const std::string head =
       h2::Field(":method", "POST") + h2::Field(":scheme", "http") + h2::Field(":path", "/");
   const int small = 4096;
@@ -66,7 +66,7 @@ TEST_F(GrpcFlood, HeadersWithoutAcknowledgingTheSettings) {
   for (std::uint32_t id = 1; flood.size() < 24 * kMiB; id += 2) {
     flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id, head);
   }
-  // Either it is closed, or nothing more is read from a client that takes no answers.
+  // Either it is closed, or nothing more is read from a client that reads no answers.
   (void)Flood(connection, flood, 3s);
   EXPECT_LT(most_ - before, 48 * kMiB);
   EXPECT_EQ(Client().Get("/healthz").status, 200);
@@ -140,7 +140,7 @@ TEST_F(GrpcFlood, CallsThatAreResetAtOnce) {
   EXPECT_LT(most_ - before, 48 * kMiB);
 }
 
-// 250,000 checks of two bytes each, which take fifty times as much.
+// 250,000 checks of two bytes each, which take fifty times as much memory.
 TEST_F(GrpcFlood, RefusedMessagesOfManyParts) {
   std::string parts;
   for (int i = 0; i < 250'000; ++i) parts.append("\x12\0", 2);
@@ -154,7 +154,7 @@ TEST_F(GrpcFlood, RefusedMessagesOfManyParts) {
     for (const char* method : {"CheckBatch", "CheckStream", "Check"}) {
       flood += h2::Frame(h2::kHeaders, h2::kEndHeaders, id,
                          h2::CallHead(std::string("/weir.v1.Limiter/") + method));
-      // Window for it comes as it is read.
+      // The window for it is extended as it is read.
       for (std::size_t at = 0; at < message.size(); at += 16'000) {
         const bool last = at + 16'000 >= message.size();
         flood += h2::Frame(h2::kData, last ? h2::kEndStream : h2::kNone, id,
@@ -168,8 +168,8 @@ TEST_F(GrpcFlood, RefusedMessagesOfManyParts) {
   EXPECT_LT(Resident(), before + 24 * kMiB);
 }
 
-// protobuf would write a line for each, on the reactor that reads it, which then waits for whoever
-// reads the program's standard error.
+// protobuf would write a line for each, on the reactor that parses it, which would then block until
+// the program's standard error is read.
 TEST_F(GrpcFlood, TextThatIsNotUtf8IsNotLogged) {
   TcpConnection connection(weir_->Port("grpc"));
   std::string flood = h2::Hello() + h2::Frame(h2::kSettings, h2::kAck, 0);
@@ -184,7 +184,7 @@ TEST_F(GrpcFlood, TextThatIsNotUtf8IsNotLogged) {
   EXPECT_EQ(weir_->process().error_output().find("UTF-8"), std::string::npos);
 }
 
-// Messages that lack their last bytes, on many connections.
+// Messages without their last bytes, on many connections.
 TEST_F(GrpcFlood, UnfinishedMessagesOfManyConnections) {
   const std::size_t before = Resident();
   reading_ = true;
@@ -212,7 +212,7 @@ TEST_F(GrpcFlood, UnfinishedMessagesOfManyConnections) {
     }
     most_ = std::max(most_, Resident());
   }
-  // 420 MiB were sent. Each of two reactors holds 64 MiB.
+  // 420 MiB were sent. Each of two reactors may hold 64 MiB.
   EXPECT_LT(most_ - before, 200 * kMiB);
   EXPECT_EQ(Client().Get("/healthz").status, 200);
 }

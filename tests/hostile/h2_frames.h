@@ -18,7 +18,7 @@ enum Type : std::uint8_t {
 };
 enum Flag : std::uint8_t { kNone = 0, kEndStream = 1, kAck = 1, kEndHeaders = 4 };
 
-/// An HTTP/2 frame as it is on the wire.
+/// An HTTP/2 frame in its wire format.
 inline std::string Frame(Type type, unsigned flags, std::uint32_t stream,
                          std::string_view payload = {}) {
   std::string frame;
@@ -33,7 +33,7 @@ inline std::string Frame(Type type, unsigned flags, std::uint32_t stream,
   return frame.append(payload);
 }
 
-/// What a client says first.
+/// The first bytes that a client sends.
 inline std::string Hello() { return std::string(kPreface) + Frame(kSettings, kNone, 0); }
 
 /// A header block without compression. Names and values of up to 126 bytes.

@@ -1,6 +1,6 @@
-"""Runs h2spec against the gRPC door: h2spec_test.py SERVER FETCH.
+"""Runs h2spec against the gRPC endpoint: h2spec_test.py SERVER FETCH.
 
-Every case must pass, but for those in EXCEPTIONS, which a later RFC has withdrawn; each says which.
+Every case must pass, except those in EXCEPTIONS, which a later RFC has withdrawn; each says which.
 """
 
 import re
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 SKIPPED = 77
 
-# (section, number in it): why the door does not do what h2spec wants.
+# (section, number in it): why the endpoint does not do what h2spec wants.
 NO_BODY = "wants DATA in the answer to a GET; RFC 9113, 8.1: an answer (here 405) may have no content"
 TRIES = 12
 EXCEPTIONS = {
@@ -51,7 +51,7 @@ def outcomes(report):
 
 
 def run(h2spec, port, report, seconds, cases):
-    """Returns what passed, and what did not: {(section, number): how}."""
+    """Returns how many passed, and which failed: {(section, number): how}."""
     subprocess.run(
         [str(h2spec), "--host", "127.0.0.1", "--port", str(port), "--timeout", str(seconds),
          "--path", "/grpc.health.v1.Health/Check", "--junit-report", str(report), *cases],
@@ -74,9 +74,9 @@ def passes_alone(h2spec, port, report, case):
 def judge(h2spec, port, report):
     passed, failed = run(h2spec, port, report, 3, [])
     excused = [case for case in failed if case in EXCEPTIONS]
-    # A machine that is busy answers late. And h2spec sends GET, which is answered with 405 at once: if the frame that a case
-    # is about comes in a later read, the answer is complete before it (RFC 9113, 8.1 allows that) and shows nothing. So a
-    # case that failed is tried alone until the frame and its request arrive together.
+    # A busy machine answers late. And h2spec sends GET, which is answered with 405 immediately: if the frame that a case
+    # tests arrives in a later read, the answer is complete before it (RFC 9113, 8.1 allows that) and shows nothing. So a
+    # failed case is retried alone until the frame and its request arrive together.
     failures = {}
     for section, number in sorted(set(failed) - set(excused)):
         if any(passes_alone(h2spec, port, report, f"{section}/{number}") for _ in range(TRIES)):

@@ -1,4 +1,4 @@
-// A client that pipelines requests and reads slowly: answers that become known late must not pass
+// A client that pipelines requests and reads slowly: answers that are ready late must not overtake
 // those that wait for the socket, and nothing may be lost.
 
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@ using HttpPipelining = ServiceTest;
 
 constexpr int kPairs = 400;
 
-// The slot store looks for the config on a thread of its own, so that its answer comes late.
+// The slot store looks up the config on a separate thread, so that its answer is late.
 std::string Pair(int i) {
   const std::string body = R"({"eventId":"e","configName":"bank)" + std::to_string(i) +
                            R"(","requestedTime":"2030-01-31T09:00:00Z"})";
@@ -23,7 +23,7 @@ std::string Pair(int i) {
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-/// Returns once the server has sent all that it can send to a client that does not read.
+/// Returns once the server has sent as much as it can to a client that does not read.
 void AwaitStall(int fd) {
   int before = -1;
   int quiet = 0;

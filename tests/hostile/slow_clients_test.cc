@@ -1,5 +1,5 @@
-// Clients that connect and then take their time: every door closes them, and none of them keeps the
-// others out.
+// Clients that connect and then take their time: every endpoint closes them, and none of them locks
+// the others out.
 
 #include <sys/socket.h>
 
@@ -51,12 +51,12 @@ TEST_F(SlowClients, ThoseThatDoNotIntroduceThemselvesAreClosedAtEveryDoor) {
       "resp: {keys: [a-key-for-clients]}\n");
   const std::uint16_t grpc = weir_->Port("grpc");
   const std::uint16_t resp = weir_->Port("resp");
-  Connect(grpc, 20);  // says nothing
+  Connect(grpc, 20);  // sends nothing
   Connect(grpc, 20, h2::kPreface.substr(0, 10));
   Connect(grpc, 20, h2::kPreface);            // and never its settings
   Connect(resp, 20);                          // never logs in
   Connect(resp, 20, "*2\r\n$4\r\nAUTH\r\n");  // half a login
-  Connect(resp, 20, "PING\r\nPING\r\n");      // talks, but not about who it is
+  Connect(resp, 20, "PING\r\nPING\r\n");      // sends commands, but never logs in
   Connect(port_, 20);
   Connect(port_, 20, "GET / HTTP/1.1\r\nHo");
   EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }));
@@ -65,14 +65,14 @@ TEST_F(SlowClients, ThoseThatDoNotIntroduceThemselvesAreClosedAtEveryDoor) {
 TEST_F(SlowClients, RequestsThatStopHalfwayAreClosedAtEveryDoor) {
   ServeConfig("limits: {request_timeout: 1s}\n");
   Connect(weir_->Port("resp"), 20, "PING\r\n*2\r\n$4\r\nECHO\r\n$100\r\nabc");
-  // A head that goes on and on.
+  // A head that never ends.
   Connect(weir_->Port("grpc"), 20, h2::Hello() + h2::Frame(h2::kHeaders, h2::kNone, 1));
   EXPECT_TRUE(WaitUntil([this] { return AllClosed(); }));
 }
 
 TEST_F(SlowClients, ThoseThatGiveNoWindowForTheirAnswersAreClosed) {
   ServeConfig("limits: {write_timeout: 1s}\n");
-  // SETTINGS_INITIAL_WINDOW_SIZE 0, then a whole call: bytes are read, but its answer may not be
+  // SETTINGS_INITIAL_WINDOW_SIZE 0, then a whole call: bytes are read, but its answer must not be
   // sent.
   const std::string settings("\0\x04\0\0\0\0", 6);
   const std::string call =
@@ -101,7 +101,7 @@ TEST_F(SlowClients, ThoseThatAreResetAsTheySpeakAreGone) {
   const std::string ping(8, 'x');
   for (int i = 0; i < 50; ++i) {
     TcpConnection client(weir_->Port("grpc"));
-    // A call without a time limit. When the ping is answered, there is nothing left to be sent.
+    // A call without a time limit. Once the ping is answered, nothing is left to be sent.
     client.Send(
         h2::Hello() +
         h2::Frame(h2::kHeaders, h2::kEndHeaders, 1, h2::CallHead("/grpc.health.v1.Health/Watch")) +
@@ -113,7 +113,7 @@ TEST_F(SlowClients, ThoseThatAreResetAsTheySpeakAreGone) {
     setsockopt(client.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     client.Send(h2::Frame(h2::kPing, h2::kAck, 0, ping));  // gets no answer
   }
-  // The one that asks.
+  // Only the client used here remains.
   const Stopwatch watch;
   EXPECT_TRUE(WaitUntil([this] {
     return Client().Get("/metrics").body.find("\nweir_connections 1\n") != std::string::npos;

@@ -1,8 +1,8 @@
-// Every door on a peer that stalls, cuts its bytes anywhere and takes answers in any pieces, with
-// stores that answer whenever they like: answers are whole, in order, none twice and none lost. One
-// seed is one interleaving; what fails can be run again by its seed.
+// Every endpoint with a peer that stalls, splits its bytes anywhere and reads answers in any
+// pieces, with stores that answer at any time: answers are complete, in order, none twice and none
+// lost. One seed is one interleaving; a failure can be reproduced with its seed.
 //
-//   WEIR_INTERLEAVINGS=1000000 hostile.stalls_test     as many of each door (default: 7,000)
+//   WEIR_INTERLEAVINGS=1000000 hostile.stalls_test     this many for each endpoint (default: 7,000)
 //   WEIR_SEED=17 hostile.stalls_test                   from this seed on
 
 #include <google/protobuf/wrappers.pb.h>
@@ -37,7 +37,7 @@ std::uint64_t Setting(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// 17 of "k17", whatever a door puts before it or behind.
+/// 17 of "k17", whatever an endpoint puts before or after it.
 std::int64_t NumberIn(std::string_view key) {
   std::int64_t number = -1;
   const std::size_t at = std::min(key.rfind('k'), key.size() - 1) + 1;
@@ -45,11 +45,11 @@ std::int64_t NumberIn(std::string_view key) {
   return number;
 }
 
-/// What is asked now may be answered later.
+/// Holds answers for later.
 class Later {
  public:
   void Add(std::function<void()> answer) { waiting_.push_back(std::move(answer)); }
-  /// False if nobody waits.
+  /// False if none is waiting.
   bool AnswerOne(Random& random) {
     if (waiting_.empty()) return false;
     const std::size_t at = random() % waiting_.size();
@@ -64,7 +64,7 @@ class Later {
   std::vector<std::function<void()>> waiting_;
 };
 
-/// Key "k17" has 17 permits left, always. Answers at once or later.
+/// Key "k17" has 17 permits left, always. Answers immediately or later.
 class NumberLimiter final : public limiter::Limiter {
  public:
   NumberLimiter(Later& later, Random& random) : later_(later), random_(random) {}
@@ -115,7 +115,7 @@ class Stalls : public ::testing::Test {
     std::cout << count << " interleavings, from seed " << first << "\n";
   }
 
-  /// Lets things happen in any order until `to_send` has arrived and nothing more can happen.
+  /// Runs events in any order until `to_send` has arrived and nothing more can happen.
   /// `each` runs after every event.
   template <typename Each>
   void Play(std::string& to_send, bool end, Each each) {
@@ -124,7 +124,7 @@ class Stalls : public ::testing::Test {
       each();
       if (moved) continue;
       if (generous) return;
-      generous = true;  // the peer takes everything from now on
+      generous = true;  // the peer reads everything from now on
     }
   }
 
@@ -166,7 +166,7 @@ class Stalls : public ::testing::Test {
   NumberLimiter limiter_{later_, random_};
 };
 
-/// Takes the next HTTP answer off the front and returns its body.
+/// Removes the first HTTP answer and returns its body.
 std::string TakeHttp(std::string& bytes) {
   const std::size_t head = bytes.find("\r\n\r\n");
   const std::size_t length = bytes.find("Content-Length: ");
@@ -262,7 +262,7 @@ TEST_F(Stalls, RedisRepliesAreWholeAndInOrder) {
   });
 }
 
-/// Answers a message with the same message, at once or later.
+/// Answers a message with the same message, immediately or later.
 class LateEcho final : public grpc::Method {
  public:
   LateEcho(Later& later, Random& random) : later_(later), random_(random) {}

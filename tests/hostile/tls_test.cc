@@ -1,4 +1,4 @@
-// What clients that never finish a TLS handshake can make the program hold, and for how long.
+// How much, and for how long, clients that never finish a TLS handshake can make the program hold.
 
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ class HalfHandshakes : public ServiceTest {
     Serve({"--config", config.string(), "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0"});
   }
 
-  /// Connections to every port, each of which has sent `bytes`.
+  /// Opens connections to every port and sends `bytes` on each.
   void Open(int count, std::string_view bytes) {
     for (const char* door : {"http", "grpc", "resp"}) {
       for (int i = 0; i < count; ++i) {
@@ -42,7 +42,7 @@ class HalfHandshakes : public ServiceTest {
     return curl.output();
   }
 
-  /// What has come before is read when this returns, from whichever port: all have one thread.
+  /// When this returns, all earlier bytes have been read, on every port: all have one thread.
   void WaitForAll() {
     ASSERT_TRUE(WaitUntil([&] {
       const std::string all = std::to_string(open_.size() + ++asked_);
@@ -61,7 +61,7 @@ class HalfHandshakes : public ServiceTest {
 TEST_F(HalfHandshakes, TakeNoMemoryForWhatIsOnlyAnnounced) {
   WaitForAll();
   const std::size_t before = Resident();
-  // A record of four bytes, which begins a hello of 127 KiB.
+  // A record of four bytes, which starts a hello of 127 KiB.
   constexpr std::string_view kAnnounced("\x16\x03\x01\x00\x04\x01\x01\xff\x00", 9);
   constexpr int kEach = 200;
   Open(kEach, kAnnounced);

@@ -1,9 +1,9 @@
-"""Holds a running service to docs/reference/openapi.yaml. Usage: openapi_test.py FILE WEIR
+"""Checks a running service against docs/reference/openapi.yaml. Usage: openapi_test.py FILE WEIR
 
-Every path of the file is asked, in the file's order, with its own examples: the answer has the first status that is
+Every path of the file is requested, in the file's order, with its own examples: the answer has the first status
 listed for it and the shape of its schema. Every route of the service is in the file. Without the key, and with a wrong
-one, every operation that asks for one answers 401 and changes nothing; which operations ask for none is listed here.
-Broken JSON is 400, an unknown method 405, each with the one error body.
+one, every operation that requires one answers 401 and changes nothing; those that require none are listed here.
+Broken JSON is 400, an unknown method 405, each with the common error body.
 """
 
 import json
@@ -24,18 +24,18 @@ KEY = "openapi-test-key"
 METHODS = ("get", "post", "put", "delete")
 CONFIG = ("POST", "/admin/rate-limit/config", {"configName": "payouts", "windowSize": "PT1M", "maxPerWindow": 100})
 USER = ("POST", "/api/config", {"userId": "42", "rateLimit": 5, "timeWindow": 60})
-# What a path needs to be there before its example can be answered.
+# What must exist before the example of a path can be answered.
 BEFORE = {
     "/v1/check": [CONFIG],
     "/admin/rate-limit/config/{configName}": [CONFIG],
     "/api/quota/{userId}": [USER],
     "/admin/audit/{id}/undo": [("POST", "/admin/policies", {"policyKey": "undone", "type": "TOKEN_BUCKET"})],
 }
-# All that may be done without a key: the calls that clients make (docs/reference/access.md).
+# Everything allowed without a key: the calls that clients make (docs/reference/access.md).
 WITHOUT_KEY = {
     "POST /v1/check", "POST /v1/peek", "POST /v1/reserve",
 }
-# What tells of a change that should not have been made.
+# Where a change that should not have been made would show.
 STATE = ("/admin/policies", "/admin/audit", "/admin/metrics", "/admin/rate-limit/config",
          "/admin/rate-limit/config/payouts/versions", "/api/config/42", "/admin/policies/user-123/versions")
 
@@ -105,7 +105,7 @@ class Api:
                     yield method.upper(), path, item, item[method]
 
     def validate(self, schema, value):
-        # The whole file is the root, so that its references lead somewhere.
+        # The whole file is the root, so that its references can be resolved.
         jsonschema.Draft202012Validator({**self.root, **schema} if "$ref" not in schema else
                                         {**self.root, "allOf": [schema]}).validate(value)
 
@@ -175,7 +175,7 @@ def walk(api, service):
 
 def wait_for_counted_calls(service):
     """Refunds and sends are counted, and written to the audit log every second, all of them together: those of the walk
-    are there when one that was made after it is."""
+    are written when one that was made after it is."""
     service.ask("POST", "/v1/refund", {"key": "user-123"})
 
     def written():
@@ -216,7 +216,7 @@ def errors(api, service):
         target = api.target(path, item, operation)
         refused(method, target, api.body(operation), None, 401)
         for key in ("wrong-key", KEY[:-1], KEY + "x"):
-            # After some of them the address is not heard any more.
+            # After some of them the address is locked out.
             refused(method, target, api.body(operation), key, 401, 429)
     for path, then in zip(STATE, before):
         now = look(path)
@@ -225,7 +225,7 @@ def errors(api, service):
         target = api.target(path, item, operation)
         if "requestBody" in operation:
             refused(method, target, b"[", KEY, 400)
-        if path != "/v1/auth":  # takes any method: proxies ask with that of the request
+        if path != "/v1/auth":  # accepts any method: proxies use that of the original request
             refused("PATCH", target, None, KEY, 405)
 
 

@@ -1,6 +1,6 @@
 """Builds and runs programs of another project with the library: installed into an empty prefix and
-found there, and added as a folder. Neither may need a third party's header or library; the headers of
-the component `stores` neither, whose program shares its limits through a real Redis.
+found there, and added as a folder. Neither may need third-party headers or libraries; nor may the headers
+of the component `stores`, whose program shares its limits through a real Redis.
 
 Usage: install_test.py CMAKE BUILD_DIR SOURCE_DIR CXX [SANITIZE]
 """
@@ -14,9 +14,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Two permits in a window and a clock that stands still: the third is refused.
+# Two permits in a window and a clock that stands still: the third is denied.
 EXPECTED = "allowed, 1 left\nallowed, 0 left\nlimited, 0 left\n"
-# What a plain C++ program needs on Debian; anything else is a third party's.
+# What a plain C++ program needs on Debian; anything else is third-party.
 PLAIN_PACKAGES = ("libc6-dev", "linux-libc-dev", "libstdc++-12-dev", "libgcc-12-dev")
 PLAIN_LIBRARIES = re.compile(r"linux-vdso|ld-linux|lib(stdc\+\+|m|gcc_s|c|pthread|asan|ubsan|tsan)\.so")
 
@@ -36,7 +36,7 @@ def plain_headers():
 
 
 def check_headers(cxx, prefix, source):
-    """Every header that the public headers pull in is ours or comes with the compiler."""
+    """Every header that the public headers include is ours or comes with the compiler."""
     listing = run(cxx, "-std=c++20", "-M", "-I", os.path.join(prefix, "include"),
                   os.path.join(HERE, "consumer", source))
     used = {os.path.realpath(name) for name in listing.replace("\\\n", " ").split()[2:]}
@@ -49,7 +49,7 @@ def check_headers(cxx, prefix, source):
 
 
 def build_and_run(cmake, folder, *definitions):
-    """Builds the consumer in `folder` and returns the program, having checked what it prints."""
+    """Builds the consumer in `folder`, checks what it prints and returns the program."""
     run(cmake, "-G", "Ninja", "-S", os.path.join(HERE, "consumer"), "-B", folder, *definitions)
     run(cmake, "--build", folder)
     program = os.path.join(folder, "my_app")
@@ -67,7 +67,7 @@ def check_libraries(program):
 
 
 def is_missed(said, cmake, folder, *definitions):
-    """A component that is not there, or that nobody knows, is named by find_package."""
+    """find_package names a component that is missing or unknown."""
     done = subprocess.run([cmake, "-G", "Ninja", "-S", os.path.join(HERE, "consumer"), "-B", folder,
                            "-DWITH_STORES=ON", *definitions], capture_output=True, text=True, check=False)
     if done.returncode == 0 or said not in " ".join(done.stderr.split()):
@@ -75,7 +75,7 @@ def is_missed(said, cmake, folder, *definitions):
 
 
 class Redis:
-    """A server of its own on a free port, until the block ends."""
+    """A private server on a free port, until the block ends."""
 
     def __init__(self, folder):
         with socket.socket() as probe:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Apart from the server, which benches start as well: this needs GoogleTest.
+// Separate from the server class, which benches use as well: this needs GoogleTest.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 namespace weir::test {
 
-/// Stands for the cases that are not there, so that the run's summary lists them as skipped.
+/// Stands in for the missing cases, so that the run's summary lists them as skipped.
 class WithoutMysql : public ::testing::Test {
  public:
   explicit WithoutMysql(const std::string& why) : why_(why) {}
@@ -23,8 +23,8 @@ class WithoutMysql : public ::testing::Test {
   const std::string& why_;
 };
 
-/// Adds `kind` if there is such a server; otherwise the program has a test that is skipped and says
-/// why.
+/// Adds `kind` if that server is available; otherwise registers a skipped test that gives the
+/// reason.
 inline void AddKind(std::vector<std::string>& kinds, const char* kind, const std::string& absence) {
   if (absence.empty()) {
     kinds.emplace_back(kind);

@@ -13,7 +13,7 @@ namespace weir::test {
 /// Not thread-safe.
 class Certificates {
  public:
-  /// Elliptic curves, or RSA for servers too old to speak TLS with them.
+  /// Elliptic curves, or RSA for servers too old to support them in TLS.
   enum class Keys { kEc, kRsa };
   explicit Certificates(Keys keys = Keys::kEc);
 
@@ -24,11 +24,11 @@ class Certificates {
 
   /// The authority's own certificate.
   std::filesystem::path authority() const { return dir_ / "ca.pem"; }
-  /// A certificate for `name`, signed by the authority, in <file>.pem and <file>.key. Made again
-  /// for the same file, it replaces what is there. `more_names`: alternative names beside those of
+  /// A certificate for `name`, signed by the authority, in <file>.pem and <file>.key, which are
+  /// replaced if they exist. `more_names`: alternative names in addition to those of
   /// this machine, as openssl takes them ("DNS:a,DNS:b").
   Pair Issue(const std::string& name, const std::string& file, const std::string& more_names = {});
-  /// One that nobody vouches for.
+  /// A self-signed certificate, which no authority vouches for.
   Pair SelfSigned(const std::string& name, const std::string& file);
 
   const TempDir& dir() const noexcept { return dir_; }

@@ -23,8 +23,8 @@ struct LoadRecord {
   }
 };
 
-/// Clients that send the same check one after the other to `weir serve` processes, each client to
-/// one of them, until told to stop. A client whose connection breaks opens another.
+/// Clients that send the same check repeatedly to `weir serve` processes, each client to one of
+/// them, until Stop. A client whose connection breaks opens another.
 ///
 /// Thread safety: for the thread that made it.
 class CheckLoad {
@@ -34,9 +34,9 @@ class CheckLoad {
             std::chrono::microseconds pause = {});
   ~CheckLoad();
 
-  /// Waits until every client has had `each` more answers; false if one does not get them.
+  /// Waits until every client has received `each` more answers; false if one does not get them.
   [[nodiscard]] bool AwaitAnswers(std::size_t each) const;
-  /// Ends the clients and gives what they saw.
+  /// Ends the clients and returns their records.
   std::vector<LoadRecord> Stop();
 
  private:
@@ -47,11 +47,11 @@ class CheckLoad {
   const std::chrono::microseconds pause_;
   std::atomic<bool> stopping_{false};
   std::vector<std::vector<LoadRecord>> records_;
-  std::vector<std::atomic<std::size_t>> answers_;  // how many, by client
+  std::vector<std::atomic<std::size_t>> answers_;  // count per client
   std::vector<std::thread> threads_;
 };
 
-/// Nanoseconds since the epoch by the system's clock, which servers on this machine use, too.
+/// Nanoseconds since the epoch by the system clock, which servers on this machine use as well.
 std::int64_t WallNanos();
 
 }  // namespace weir::test

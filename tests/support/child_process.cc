@@ -23,7 +23,7 @@
 #include "support/wait.h"
 
 // One thread per child reads both pipes and is the only one that reaps. Until it has reaped, the
-// pid cannot be given to another process, so signals sent under the mutex never reach a stranger.
+// pid cannot be reused, so signals sent under the mutex never reach another process.
 
 namespace weir::test {
 namespace {
@@ -32,7 +32,7 @@ namespace {
   throw std::runtime_error(what + ": " + std::generic_category().message(errno));
 }
 
-// Whether every thread of the process stands still, or there is none.
+// Whether every thread of the process is stopped, or the process does not exist.
 bool AllStopped(pid_t pid) {
   std::error_code gone;
   const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
@@ -56,7 +56,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 std::vector<std::string> Environment(const std::vector<std::string>& extra) {
-  std::vector<std::string> all = extra;  // first one wins in getenv
+  std::vector<std::string> all = extra;  // getenv returns the first match
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string name(text.substr(0, text.find('=') + 1));
@@ -110,7 +110,7 @@ Pipe MakePipe() {
   _exit(127);
 }
 
-// Appends what is there to read; false at the end of the stream.
+// Appends what can be read; false at the end of the stream.
 bool ReadInto(int fd, std::string& text, std::mutex& mutex) {
   std::array<char, 8192> buffer{};
   while (true) {
@@ -142,7 +142,7 @@ ChildProcess::ChildProcess(std::vector<std::string> argv, const SpawnOptions& op
     Exec(const_cast<char**>(arguments.data()), const_cast<char**>(variables.data()),
          options.directory.c_str(), user, out.write, err.write);
   }
-  setpgid(pid_, pid_);  // also here: whoever comes first, a Kill right away finds the group
+  setpgid(pid_, pid_);  // also here: whichever of us runs first, a Kill right away finds the group
   close(out.write);
   close(err.write);
   fcntl(out.read, F_SETFL, O_NONBLOCK);
@@ -162,7 +162,7 @@ void ChildProcess::Watch(int out, int err, int pidfd) {
   bool ended = false;
   while (!ended) {
     if (poll(watched.data(), watched.size(), -1) < 0) continue;
-    ended = watched[2].revents != 0;  // noted before reading, so that nothing written is missed
+    ended = watched[2].revents != 0;  // read before the output, so that nothing written is missed
     if (watched[0].fd >= 0 && !ReadInto(out, output_, mutex_)) watched[0].fd = -1;
     if (watched[1].fd >= 0 && !ReadInto(err, error_output_, mutex_)) watched[1].fd = -1;
     if (ended) Reap();
@@ -175,7 +175,7 @@ void ChildProcess::Watch(int out, int err, int pidfd) {
 
 void ChildProcess::Reap() {
   const std::lock_guard lock(mutex_);
-  kill(-pid_, SIGKILL);  // what it left behind; the group's name is ours until waitpid
+  kill(-pid_, SIGKILL);  // its remaining children; the group id stays ours until waitpid
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -201,7 +201,7 @@ std::optional<std::string> ChildProcess::WaitFor(const std::string& stream, std:
                                                  std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  std::size_t start = 0;  // of the line being looked at
+  std::size_t start = 0;  // of the current line
   while (true) {
     for (std::size_t end = 0; (end = stream.find('\n', start)) != std::string::npos;
          start = end + 1) {
@@ -219,7 +219,7 @@ void ChildProcess::Signal(int signal) {
     if (exit_code_.has_value()) return;
     kill(pid_, signal);
   }
-  // A thread that runs on another processor goes on for a moment.
+  // A thread that runs on another processor continues for a moment.
   if (signal == SIGSTOP && !WaitUntil([this] { return AllStopped(pid_); })) {
     throw std::runtime_error("a child does not stop");
   }

@@ -16,13 +16,13 @@ namespace weir::test {
 struct SpawnOptions {
   std::vector<std::string> env = {};  ///< "NAME=value", added to this process's environment.
   std::string directory = {};         ///< Where the program starts; empty: here.
-  /// Run as this system user if we are root (database servers refuse root); empty: as ourselves.
+  /// System user to run as if we are root (database servers refuse root); empty: the current one.
   std::string user = {};
 };
 
-/// A program started by a test. It never outlives the test: the destructor kills it and whatever is
-/// left of its process group, and the kernel does so if the test itself is killed. Its output is
-/// captured as it comes, so the program never blocks on a full pipe. Standard input is empty.
+/// A program started by a test. It never outlives the test: the destructor kills it and the rest
+/// of its process group, and the kernel does so if the test itself is killed. Its output is
+/// captured as it arrives, so the program never blocks on a full pipe. Standard input is empty.
 ///
 /// Thread-safe, except that the kernel ties the program's life to the thread that made this object:
 /// make it on a thread that lives as long, e.g. the test's own. Throws std::runtime_error if the
@@ -37,25 +37,25 @@ class ChildProcess {
   pid_t pid() const noexcept { return pid_; }
   bool running() const;
 
-  /// The first line of standard output that contains `text`, or nothing if none comes in time or
+  /// The first line of standard output that contains `text`, or nothing if none appears in time or
   /// before the program ends. WaitForError looks at standard error.
   std::optional<std::string> WaitForLine(std::string_view text,
                                          std::chrono::milliseconds timeout = kPatience);
   std::optional<std::string> WaitForError(std::string_view text,
                                           std::chrono::milliseconds timeout = kPatience);
 
-  /// Sends a signal if the program still runs. After SIGSTOP, all of it stands still.
+  /// Sends a signal if the program still runs. After SIGSTOP, all its threads are stopped.
   void Signal(int signal);
 
   /// The exit code (128 + n if signal n ended it), or nothing if it still runs after `timeout`.
   std::optional<int> Wait(std::chrono::milliseconds timeout = kPatience);
 
-  /// SIGTERM, and SIGKILL if that does not end it within `grace`. Returns the exit code.
+  /// Sends SIGTERM, and SIGKILL if that does not end it within `grace`. Returns the exit code.
   int Terminate(std::chrono::milliseconds grace = kPatience);
-  /// SIGKILL to the program and its process group. Returns the exit code.
+  /// Sends SIGKILL to the program and its process group. Returns the exit code.
   int Kill();
 
-  /// What it has written so far.
+  /// The output so far.
   std::string output() const;
   std::string error_output() const;
 
@@ -76,7 +76,7 @@ class ChildProcess {
   std::thread watcher_;
 };
 
-/// Runs a program to its end and returns what it did; kills it after `timeout`.
+/// Runs a program to its end and returns its result; kills it after `timeout`.
 struct RunResult {
   int exit_code = 0;
   std::string output;

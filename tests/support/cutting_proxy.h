@@ -11,7 +11,7 @@
 namespace weir::test {
 
 /// A TCP proxy on a free loopback port that can cut connections half-way through a reply, or hold
-/// everything up for a while. It counts round trips.
+/// all traffic for a while. It counts round trips.
 ///
 /// Thread-safe.
 class CuttingProxy {
@@ -23,20 +23,20 @@ class CuttingProxy {
 
   std::uint16_t port() const noexcept { return port_; }
 
-  /// How often a client has spoken first or after its server did: the round trips of protocols in
-  /// which the server only answers, whatever they are called there.
+  /// How often a client has sent first or after its server did: the number of round trips for
+  /// protocols in which the server only replies, whatever they are called there.
   int round_trips() const noexcept { return round_trips_; }
 
-  /// The next reply on each open connection is passed on by half, and then both sides are closed.
-  /// Waits for the first such reply; false if there is none in a while.
+  /// Forwards half of the next reply on each open connection, then closes both sides.
+  /// Waits for the first such reply; false if none arrives within a while.
   [[nodiscard]] bool CutReplies() {
     const int before = cut_;
     ++cuts_wanted_;
     return WaitUntil([&] { return cut_ > before; });
   }
 
-  /// While held, nothing passes in either direction; afterwards all of it does, late. So it is for
-  /// TCP when a network loses every packet for a while.
+  /// While held, nothing passes in either direction; afterwards all of it does, late. TCP behaves
+  /// like this when a network loses every packet for a while.
   void Hold(bool held) { held_ = held; }
 
  private:
@@ -51,7 +51,7 @@ class CuttingProxy {
   std::atomic<int> cuts_wanted_{0};
   std::atomic<int> cut_{0};
   std::atomic<int> round_trips_{0};
-  std::vector<std::thread> threads_;  // of connections; the acceptor's alone
+  std::vector<std::thread> threads_;  // for connections; the acceptor is separate
   std::thread acceptor_;
 };
 

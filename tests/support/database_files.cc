@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Given up also when making the files fails: the next try must not wait for the failed one.
+/// Released also when making the files fails: the next try must not wait for the failed one.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)

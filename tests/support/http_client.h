@@ -19,14 +19,14 @@ struct HttpResponse {
   HttpHeaders headers;
   std::string body;
 
-  /// The first header of this name, any case; empty if there is none.
+  /// The first header of this name, case-insensitive; empty if there is none.
   std::string_view Header(std::string_view name) const noexcept;
   bool HasHeader(std::string_view name) const noexcept;
 };
 
-/// A blocking HTTP/1.1 client for tests that keeps its connection alive, and connects again when
-/// the server has said `Connection: close`. Raw bytes may be sent and answers read one by one, for
-/// pipelining and for requests that are wrong on purpose. Errors throw std::runtime_error.
+/// A blocking HTTP/1.1 client for tests that keeps its connection alive, and reconnects after the
+/// server has sent `Connection: close`. Raw bytes may be sent and answers read one by one, for
+/// pipelining and for deliberately invalid requests. Errors throw std::runtime_error.
 ///
 /// Not thread-safe: one client, one thread.
 class HttpClient {
@@ -35,7 +35,7 @@ class HttpClient {
                       std::chrono::milliseconds timeout = TcpConnection::kTimeout);
 
   HttpResponse Get(std::string_view target, const HttpHeaders& headers = {});
-  /// Says Content-Type: application/json unless `headers` has another one.
+  /// Sends Content-Type: application/json unless `headers` has another one.
   HttpResponse Post(std::string_view target, std::string_view body,
                     const HttpHeaders& headers = {});
   HttpResponse Send(std::string_view method, std::string_view target, std::string_view body = {},
@@ -43,10 +43,10 @@ class HttpClient {
 
   /// Writes the bytes as they are.
   void SendRaw(std::string_view bytes);
-  /// Reads the next answer. `method` of its request matters for HEAD alone.
+  /// Reads the next answer. `method` of its request matters only for HEAD.
   HttpResponse ReadResponse(std::string_view method = "GET");
 
-  /// The connection beneath, made if there is none.
+  /// The underlying connection, opened if there is none.
   TcpConnection& connection();
   void Disconnect() { connection_.reset(); }
 

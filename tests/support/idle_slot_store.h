@@ -9,7 +9,7 @@
 
 namespace weir::test {
 
-/// A SlotStore that answers nothing, for tests that need a call or two of it.
+/// A SlotStore that never answers, for tests that override a call or two.
 ///
 /// As thread-safe as what is added to it.
 class IdleSlotStore : public slots::SlotStore {

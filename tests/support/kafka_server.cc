@@ -100,7 +100,7 @@ void MakeTemplate(const fs::path& home) {
   broker.Terminate();
 }
 
-// Other tests may be making it at the same time: one works, the others wait.
+// Other tests may be making it at the same time: one does, the others wait.
 fs::path Template() {
   RunOrThrow({SourcePath("tests/support/kafka/fetch.sh")});
   fs::path home = fs::path(BuildFolder()) / "kafka-template";
@@ -117,7 +117,7 @@ fs::path Template() {
   return home;
 }
 
-// Fields are parted by a control character that no test sends.
+// Fields are separated by a control character that no test sends.
 constexpr char kSeparator = '\x1f';
 constexpr const char* kFormat = "%p\x1f%o\x1f%k\x1f%h\x1f%s\x1e";
 

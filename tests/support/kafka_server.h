@@ -19,13 +19,13 @@ struct KafkaMessage {
   std::string payload;
 };
 
-/// A real Kafka broker of its own for a test: one node in KRaft mode on free loopback ports, empty,
-/// topics made on first use with three partitions. It ends with this object, and its files with it.
+/// A private, real Kafka broker for a test: one node in KRaft mode on free loopback ports, empty,
+/// topics created on first use with three partitions. Ends with this object and removes its files.
 /// Starting takes one to two seconds (a formatted directory and the JVM's archive of loaded classes
 /// are kept as a template in the build directory; making that takes some seconds once, and fetching
-/// the broker itself through Maven longer, also once).
+/// the broker itself through Maven takes longer, also once).
 ///
-/// Throws std::runtime_error with the broker's words if it does not start. As thread-safe as
+/// Throws std::runtime_error with the broker's output if it does not start. As thread-safe as
 /// ChildProcess; make it on the test's own thread.
 class KafkaServer {
  public:
@@ -39,14 +39,14 @@ class KafkaServer {
 
   /// All messages of the topic up to now, read by kcat, in the order of partition and offset.
   std::vector<KafkaMessage> Read(const std::string& topic) const;
-  /// Writes one message with kcat, as a stranger would. `key` may be empty.
+  /// Writes one message with kcat, as any other producer would. `key` may be empty.
   void Write(const std::string& topic, const std::string& key, const std::string& payload) const;
 
-  /// As if the power of the process went: nothing is said to clients. What was confirmed stays.
+  /// SIGKILL, as on a power failure: clients are not notified. What was confirmed stays.
   void Kill();
   /// After Kill, on the same ports with the same files.
   void Start();
-  /// The broker stands still: connections hang, as with a lost network.
+  /// Suspends the broker: connections hang, as with a lost network.
   void Pause();
   void Resume();
   /// Bytes that clients have sent and the broker has not read yet.

@@ -11,7 +11,7 @@ namespace {
 
 using Records = std::vector<CheckRecord>;
 
-/// The checks that can only have been decided in one window, and those that may as well have been
+/// The checks that can only have been decided in one window, and those that may also have been
 /// decided in the next.
 struct Window {
   Records grants;
@@ -23,8 +23,8 @@ using Windows = std::map<std::int64_t, Window>;
 
 bool BySending(const CheckRecord& a, const CheckRecord& b) { return a.sent < b.sent; }
 
-/// A grant that may be of three windows or more may also be why others were denied in each of them:
-/// those denials are left out with it. What is left can be judged, and what it shows is wrong.
+/// A grant that may belong to three or more windows may also be why others were denied in each of
+/// them: it is left out with those denials. A violation found in the rest is still certain.
 void LeaveOutLongest(Records& history, std::int64_t window) {
   const auto is_long = [window](const CheckRecord& record) {
     return record.answered / window - record.sent / window > 1;
@@ -42,7 +42,7 @@ void LeaveOutLongest(Records& history, std::int64_t window) {
   });
 }
 
-/// What of a window matters to the next.
+/// The part of a window's result that matters to the next.
 struct Outcome {
   std::size_t passed_on = 0;  // crossing grants that were decided in the next one
   bool full = false;
@@ -51,8 +51,8 @@ struct Outcome {
 };
 
 /// Whether the window's answers are right if the last `before.passed_on` crossing grants of
-/// `previous` and the first `here` of its own were decided in it. Of those that cross, the ones
-/// that were sent first are taken for the earlier window: they fit there at least as well.
+/// `previous` and the first `here` of its own were decided in it. Of the crossing grants, those
+/// sent first are assigned to the earlier window: they fit there at least as well.
 std::optional<Outcome> TryWindow(const Window& previous, const Outcome& before,
                                  const Window& window, std::size_t here, std::int64_t limit) {
   const std::size_t count = window.grants.size() + before.passed_on + here;
@@ -103,13 +103,13 @@ std::optional<std::string> Search(Windows& windows, std::int64_t limit) {
   return std::nullopt;
 }
 
-/// A bucket as it would be, in nanoseconds of refill.
+/// An ideal bucket, in nanoseconds of refill.
 class Bucket {
  public:
   Bucket(std::int64_t capacity, std::int64_t nanos_per_permit)
       : most_(capacity * nanos_per_permit), each_(nanos_per_permit), level_(most_) {}
 
-  /// What is there at `time`, which does not go back. May be negative: more was taken than there
+  /// The content at `time`, which must not decrease. May be negative: more was taken than there
   /// was.
   std::int64_t At(std::int64_t time) {
     if (started_) level_ = std::min(most_, level_ + (time - time_));
@@ -127,7 +127,7 @@ class Bucket {
   bool started_ = false;
 };
 
-/// Over any span, no more than a full bucket and what flowed in can be granted.
+/// Over any span, no more than a full bucket plus the refill can be granted.
 std::optional<std::string> TooManyGrants(Records grants, std::int64_t capacity,
                                          std::int64_t nanos_per_permit) {
   std::sort(grants.begin(), grants.end(),
@@ -180,15 +180,15 @@ std::optional<std::string> ExplainTokenBucket(std::vector<CheckRecord> history,
             [](const auto& a, const auto& b) { return a.answered < b.answered; });
   for (const CheckRecord& denial : history) {
     if (denial.allowed) continue;
-    // The least that the bucket can have held: every grant that can have come before did, and as
-    // late as it could.
+    // The minimum that the bucket can have held: every grant that may have been decided before was,
+    // and as late as possible.
     Bucket bucket(capacity, nanos_per_permit);
     for (const CheckRecord& grant : grants) {
       if (grant.sent > denial.answered) continue;
       static_cast<void>(bucket.At(std::min(grant.answered, denial.answered)));
       bucket.Take();
     }
-    // It may have been decided when it was sent, before some of that had flowed in.
+    // It may have been decided when it was sent, before some of that was refilled.
     const std::int64_t least = bucket.At(denial.answered) - (denial.answered - denial.sent);
     if (least >= nanos_per_permit) {
       return "refused at " + std::to_string(denial.answered) + " though a permit was left";

@@ -18,12 +18,12 @@ struct CheckRecord {
   bool allowed = false;
 };
 
-/// Why no order explains the history under a fixed window, or nothing if one does. Exact but for
-/// checks that take longer than one, which begin at multiples of `window`: they are left out.
+/// Why no order explains the history under a fixed window, or nothing if one does. Windows begin at
+/// multiples of `window`. Exact except for checks that take longer than one, which are left out.
 std::optional<std::string> ExplainFixedWindow(std::vector<CheckRecord> history, std::int64_t limit,
                                               std::int64_t window);
 
-/// The same for a token bucket that is full at first. What it reports is wrong for sure; a history
+/// The same for a token bucket that is full at first. A reported violation is certain; a history
 /// in which checks overlap may pass although no order explains it.
 std::optional<std::string> ExplainTokenBucket(std::vector<CheckRecord> history,
                                               std::int64_t capacity, std::int64_t nanos_per_permit);

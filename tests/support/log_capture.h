@@ -10,7 +10,7 @@
 
 namespace weir::test {
 
-/// Takes the log's lines as JSON, from info upwards, for as long as it lives.
+/// Captures the log's lines as JSON, from level info, for its lifetime.
 class LogCapture {
  public:
   LogCapture() {

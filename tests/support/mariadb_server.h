@@ -7,7 +7,7 @@
 
 namespace weir::test {
 
-/// A real MariaDB of its own for a test. Starting takes about a second (the files are copied from a
+/// A private, real MariaDB for a test. Starting takes about a second (the files are copied from a
 /// template that the first start leaves in the build directory). As root it runs as the system user
 /// `mysql`.
 class MariadbServer : public MysqlFamilyServer {

@@ -13,9 +13,9 @@ namespace weir::test {
 MysqlFamilyServer::MysqlFamilyServer(Program program, std::vector<std::string> settings)
     : port_(FreePort()), program_(std::move(program)), settings_(std::move(settings)) {
   std::filesystem::copy(program_.files, dir_ / "data", std::filesystem::copy_options::recursive);
-  // Of its own: a server that starts removes the temporary tables of all others in the same folder.
+  // A separate folder: a server that starts removes all temporary tables in its folder.
   std::filesystem::create_directory(dir_ / "tmp");
-  // The server's own id, which two that replicate must not share.
+  // The server's own id, which must differ between two that replicate.
   std::filesystem::remove(dir_ / "data" / "auto.cnf");
   dir_.Write("init.sql",
              "CREATE DATABASE IF NOT EXISTS weir;\n"

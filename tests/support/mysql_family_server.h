@@ -11,10 +11,10 @@
 namespace weir::test {
 
 /// What a MariaDB and a MySQL for a test have in common: a server on a free loopback port and a
-/// unix socket, flushing at every commit, user `weir` without a password who may do everything,
-/// database `weir`. It ends with this object, and its files with it.
+/// unix socket, flushing at every commit, user `weir` with all privileges and no password,
+/// database `weir`. It ends with this object, and its files are removed with it.
 ///
-/// Throws std::runtime_error with the server's words if it does not start. As thread-safe as
+/// Throws std::runtime_error with the server's output if it does not start. As thread-safe as
 /// ChildProcess; make it on the test's own thread.
 class MysqlFamilyServer {
  public:
@@ -27,31 +27,31 @@ class MysqlFamilyServer {
   std::string tcp_url(const std::string& database = "weir") const;
   std::uint16_t port() const noexcept { return port_; }
 
-  /// Makes an empty database and answers its url().
+  /// Creates an empty database and returns its url().
   std::string CreateDatabase(const std::string& name);
 
-  /// Runs SQL with the server's own client and answers its output: columns parted by tabs, rows by
-  /// newlines.
+  /// Runs SQL with the server's own client and returns its output: columns separated by tabs, rows
+  /// by newlines.
   std::string Query(const std::string& sql, const std::string& database = "weir");
 
   /// What the server has logged since its last Start.
   std::string log() const { return process_ ? process_->error_output() : ""; }
 
-  /// Orderly: everything is written.
+  /// Clean shutdown: everything is written.
   void Stop();
-  /// SIGKILL, as if the power went: recovery on the next Start.
+  /// SIGKILL, as on a power failure: recovery on the next Start.
   void Crash();
   /// After Stop or Crash, on the same port with the same files.
   void Start();
-  /// It stands still: connections hang, as with a lost network.
+  /// Suspends the server: connections hang, as with a lost network.
   void Pause();
   void Resume();
 
  protected:
   struct Program {
-    std::vector<std::string> argv;  ///< up to the options
-    std::string user;               ///< the system user that it runs as; empty: ours
-    std::string files;              ///< a new, empty database, which is copied
+    std::vector<std::string> argv;  ///< the command up to the options
+    std::string user;               ///< the system user to run as; empty: the current one
+    std::string files;              ///< the files of a new, empty database, to be copied
   };
   /// `settings` like "max_connections=300" are added to the defaults.
   MysqlFamilyServer(Program program, std::vector<std::string> settings);

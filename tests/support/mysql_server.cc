@@ -35,7 +35,7 @@ Words WithCommonOptions(Words argv, const fs::path& root) {
         std::string("--performance-schema=OFF"), std::string("--disable-log-bin")}) {
     argv.push_back(option);
   }
-  // It does not start as root unless told so.
+  // It does not start as root unless this option is set.
   if (geteuid() == 0) argv.emplace_back("--user=root");
   return argv;
 }

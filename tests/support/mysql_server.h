@@ -7,17 +7,17 @@
 
 namespace weir::test {
 
-/// A real MySQL of its own for a test, as mysql/fetch.sh downloads it. Starting takes some seconds,
-/// so a test program should have one for all its tests.
+/// A private, real MySQL for a test, as downloaded by mysql/fetch.sh. Starting takes some seconds,
+/// so a test program should share one among all its tests.
 class MysqlServer : public MysqlFamilyServer {
  public:
   explicit MysqlServer(std::vector<std::string> settings = {});
 
-  /// Why there is none on this machine; empty if there is. The first call may download it.
+  /// Why this machine has none; empty if it has one. The first call may download it.
   static const std::string& Absence();
 };
 
-/// Likewise, an early MySQL 8.0 (mysql8/fetch.sh).
+/// Likewise for an early MySQL 8.0 (mysql8/fetch.sh).
 class Mysql8Server : public MysqlFamilyServer {
  public:
   explicit Mysql8Server(std::vector<std::string> settings = {});
@@ -25,7 +25,7 @@ class Mysql8Server : public MysqlFamilyServer {
   static const std::string& Absence();
 };
 
-/// Why a kind of server is not on this machine; empty for those that always are.
+/// Why a kind of server is unavailable on this machine; empty for those that are always available.
 template <typename Server>
 const std::string& AbsenceOf() {
   static const std::string here;

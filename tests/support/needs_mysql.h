@@ -6,8 +6,8 @@
 
 namespace weir::test {
 
-/// For a test program that needs a kind of MySQL: all its tests are skipped, and say why, where it
-/// cannot be downloaded. Register it with testing::AddGlobalTestEnvironment.
+/// For a test program that needs a kind of MySQL: all its tests are skipped, with the reason, if
+/// it cannot be downloaded. Register it with testing::AddGlobalTestEnvironment.
 template <typename Server>
 class Needs : public ::testing::Environment {
  public:

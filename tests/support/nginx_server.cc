@@ -17,7 +17,7 @@ std::string Replace(std::string text, std::string_view what, std::string_view wi
   return text;
 }
 
-// As ourselves even if we are root: the files belong to us.
+// Runs as ourselves even if we are root: the files belong to us.
 constexpr std::string_view kConfig = R"(
 worker_processes 1;
 daemon off;

@@ -15,13 +15,13 @@ namespace weir::test {
 /// As thread-safe as ChildProcess.
 class NginxServer {
  public:
-  /// `server` is what stands in its server block beside `listen`; DIR in it stands for dir().
+  /// `server` is the content of the server block besides `listen`; DIR in it is replaced by dir().
   explicit NginxServer(std::string_view server);
 
   std::uint16_t port() const noexcept { return port_; }
   const TempDir& dir() const noexcept { return dir_; }
 
-  /// SIGKILL, and a new start on the same port.
+  /// SIGKILL, and a restart on the same port.
   void Kill();
   void Restart();
 

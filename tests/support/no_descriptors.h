@@ -4,7 +4,7 @@
 
 namespace weir::test {
 
-/// Nothing more can be opened in this process while it lives. Not thread-safe.
+/// Keeps this process from opening descriptors while it lives. Not thread-safe.
 class NoDescriptors {
  public:
   NoDescriptors() {

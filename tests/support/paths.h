@@ -8,10 +8,10 @@ namespace weir::test {
 /// The program under test.
 const std::string& Program();
 
-/// A file or folder of the project, by its path in the tree.
+/// A file or folder of the project, by its path in the source tree.
 std::string SourcePath(std::string_view path);
 
-/// The folder that was built in.
+/// The build folder.
 const std::string& BuildFolder();
 
 }  // namespace weir::test

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-// A port is reserved by an abstract unix socket named after it: one process only can hold that
-// name, and the kernel gives it up when the process ends, however it ends. The ports lie below the
+// A port is reserved by an abstract unix socket named after it: only one process can hold that
+// name, and the kernel releases it when the process ends, however it ends. The ports lie below the
 // range from which the kernel serves outgoing connections.
 
 namespace weir::test {

@@ -4,9 +4,9 @@
 
 namespace weir::test {
 
-/// A TCP port of the loopback interface that nothing listens on. It is given to nobody else that
-/// asks here, in any process, until this process ends: tests that run side by side never collide.
-/// Servers that print the port they got should rather be told port 0. Thread-safe.
+/// A TCP port of the loopback interface that nothing listens on. No other caller of this function,
+/// in any process, gets it until this process ends: tests that run side by side never collide.
+/// For servers that print the port they got, use port 0 instead. Thread-safe.
 std::uint16_t FreePort();
 
 }  // namespace weir::test

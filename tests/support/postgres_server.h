@@ -12,12 +12,12 @@
 
 namespace weir::test {
 
-/// A real PostgreSQL of its own for a test: empty, on a free loopback port and a unix socket, fsync
+/// A private, real PostgreSQL for a test: empty, on a free loopback port and a unix socket, fsync
 /// on, superuser `weir` without a password, database `postgres`. It ends with this object, and its
 /// files with it. Starting takes about half a second (the files are copied from a template that the
 /// first start leaves in the build directory). As root it runs as the system user `postgres`.
 ///
-/// Throws std::runtime_error with the server's words if it does not start. As thread-safe as
+/// Throws std::runtime_error with the server's output if it does not start. As thread-safe as
 /// ChildProcess; make it on the test's own thread.
 class PostgresServer {
  public:
@@ -32,31 +32,31 @@ class PostgresServer {
   std::string tcp_url(const std::string& database = "postgres") const;
   std::uint16_t port() const noexcept { return port_; }
 
-  /// Makes an empty database and answers its url().
+  /// Creates an empty database and returns its url().
   std::string CreateDatabase(const std::string& name);
 
-  /// Runs SQL with psql and answers its unaligned output (columns parted by '|', rows by newline).
+  /// Runs SQL with psql and returns its unaligned output (columns split by '|', rows by newline).
   std::string Query(const std::string& sql, const std::string& database = "postgres");
 
   /// What the server has logged since its last Start.
   std::string log() const { return process_ ? process_->error_output() : ""; }
 
-  /// From now on nobody comes in over TCP without a password. Restarts it.
+  /// Requires a password for TCP connections from now on. Restarts the server.
   void RequirePasswords();
 
-  /// Ends all other sessions at once, as pg_terminate_backend does. Answers how many there were.
+  /// Ends all other sessions immediately, with pg_terminate_backend. Returns how many there were.
   int TerminateBackends();
 
-  /// A replica becomes a primary.
+  /// Turns a replica into a primary.
   void Promote();
 
-  /// Orderly and quick: sessions are ended, everything is written.
+  /// Fast clean shutdown: sessions are ended, everything is written.
   void Stop();
-  /// As if the power went: no checkpoint, recovery on the next Start.
+  /// As on a power failure: no checkpoint, recovery on the next Start.
   void Crash();
   /// After Stop or Crash, on the same port with the same files.
   void Start();
-  /// All its processes stand still: connections hang, as with a lost network.
+  /// Suspends all its processes: connections hang, as with a lost network.
   void Pause();
   void Resume();
 

@@ -13,17 +13,17 @@
 
 namespace weir::test {
 
-/// The two ends of a connection that exists only in a test. It moves when the test says so: bytes
-/// arrive in any pieces, and the peer takes as much as the test lets it. Not thread-safe.
+/// The two ends of a connection that exists only in a test. The test drives it: bytes arrive in any
+/// pieces, and the peer takes as much as the test allows. Not thread-safe.
 struct Wire {
   std::string arrived;   ///< can be received now
   bool ended = false;    ///< the peer has ended its side
-  std::size_t room = 0;  ///< so much can be sent now
-  std::string taken;     ///< what the peer got
+  std::size_t room = 0;  ///< this much can be sent now
+  std::string taken;     ///< what the peer has received
   bool shut_down = false;
   bool closed = false;
   bool blocked = false;          ///< the last Send was not taken completely
-  std::size_t broken_rules = 0;  ///< reads while older bytes wait, sends after the end
+  std::size_t broken_rules = 0;  ///< reads while older bytes are pending, sends after the end
 
   net::Transport::Watcher* watcher = nullptr;
   boost::intrusive_ptr<net::Counted> readable;
@@ -31,7 +31,7 @@ struct Wire {
   boost::intrusive_ptr<net::Counted> turn;
   boost::intrusive_ptr<net::Counted> spare;
 
-  /// Tells of one thing that is waited for and has come, or may have. False if there is none.
+  /// Notifies one waiter whose event has occurred, or may have. False if there is none.
   template <typename Random>
   bool Tell(Random& random) {
     std::vector<int> ready;

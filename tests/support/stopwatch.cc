@@ -31,7 +31,7 @@ void Stopwatch::AddWaits(pid_t process, Waits& waits) {
   std::error_code gone;
   const std::filesystem::path tasks = "/proc/" + std::to_string(process) + "/task";
   for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
-    // Nanoseconds on a processor, and waiting for one.
+    // Nanoseconds running on a processor, and waiting for one.
     std::int64_t ran = 0;
     std::int64_t waited = 0;
     std::ifstream(task.path() / "schedstat") >> ran >> waited;

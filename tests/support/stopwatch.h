@@ -7,10 +7,10 @@
 
 namespace weir::test {
 
-/// Measures how long something takes, less the time for which threads of this program and of the
-/// processes it started were ready and waited for a processor: a limit that the product promises
-/// then holds on a busy machine, too, and is as strict as before on one that has nothing else to
-/// do.
+/// Measures how long something takes, minus the time during which threads of this program and of
+/// the processes it started were ready and waiting for a processor: a time limit that the product
+/// promises then holds on a busy machine, too, and is as strict as before on one that is otherwise
+/// idle.
 ///
 /// Thread safety: for the thread that made it.
 class Stopwatch {
@@ -22,7 +22,7 @@ class Stopwatch {
  private:
   using Waits = std::map<pid_t, std::chrono::nanoseconds>;  // by thread
 
-  /// Of the process's threads and, one by one, of its descendants.
+  /// Adds those of the process's threads and, recursively, of its descendants.
   static void AddWaits(pid_t process, Waits& waits);
 
   Waits waits_;

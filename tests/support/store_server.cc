@@ -55,7 +55,7 @@ class Redis final : public StoreServer {
   RedisServer server_{Durable()};
 };
 
-/// A kill hits the first node; replicas lag, so nothing is promised then. All nodes stand still
+/// Kill affects the first node; replicas lag, so nothing is promised then. Pause stops all nodes
 /// together, so that none takes the place of another.
 class Cluster final : public StoreServer {
  public:

@@ -7,7 +7,7 @@
 
 namespace weir::test {
 
-/// A real server that `weir serve --store` can use, whichever it is, and what can befall it.
+/// A real server for `weir serve --store`, of any kind, and the faults that it can be given.
 /// Everything acknowledged survives Kill and Start. As thread-safe as ChildProcess.
 class StoreServer {
  public:
@@ -17,10 +17,10 @@ class StoreServer {
   virtual ~StoreServer() = default;
 
   virtual std::string url() const = 0;
-  /// SIGKILL; of a cluster, the first node.
+  /// SIGKILL; for a cluster, to the first node.
   virtual void Kill() = 0;
   virtual void Start() = 0;
-  /// SIGSTOP and SIGCONT; of a cluster, all nodes.
+  /// SIGSTOP and SIGCONT; for a cluster, to all nodes.
   virtual void Pause() = 0;
   virtual void Resume() = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace weir::test {
 
-/// A blocking TCP connection for tests: any protocol, byte by byte if need be. Every call gives up
+/// A blocking TCP connection for tests: any protocol, byte by byte if necessary. Every call fails
 /// after the timeout. Errors throw std::runtime_error, which GoogleTest reports as a failure.
 ///
 /// Not thread-safe: one connection, one thread.
@@ -18,22 +18,22 @@ class TcpConnection {
 
   explicit TcpConnection(std::uint16_t port, const std::string& host = "127.0.0.1",
                          std::chrono::milliseconds timeout = kTimeout);
-  /// Takes over a connection that was accepted.
+  /// Takes over an accepted connection.
   static TcpConnection Adopt(int fd, std::chrono::milliseconds timeout = kTimeout);
   ~TcpConnection();
   TcpConnection(TcpConnection&& other) noexcept;
   TcpConnection& operator=(TcpConnection&& other) noexcept;
 
-  /// Sends all of it.
+  /// Sends all bytes.
   void Send(std::string_view bytes);
-  /// Tells the peer that no more will be sent; reading goes on.
+  /// Signals to the peer that no more will be sent; reading remains possible.
   void FinishSending();
 
-  /// Exactly `count` bytes.
+  /// Reads exactly `count` bytes.
   std::string Read(std::size_t count);
-  /// Up to and with the next `mark`.
+  /// Reads up to and including the next `mark`.
   std::string ReadThrough(std::string_view mark);
-  /// Everything until the peer closes; a reset counts as closing.
+  /// Reads everything until the peer closes; a reset counts as closing.
   std::string ReadAll();
 
   int fd() const noexcept { return fd_; }

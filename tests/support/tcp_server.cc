@@ -15,7 +15,7 @@ TcpServer::TcpServer(Serve serve, std::uint16_t port)
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(port);
-  const int again = 1;  // a port that was in use a moment ago
+  const int again = 1;  // reuse a port that was in use a moment ago
   setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
   socklen_t size = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
@@ -55,11 +55,11 @@ void TcpServer::ServeOne(int fd) {
   try {
     serve_(connection);
   } catch (const std::exception&) {
-    // The peer has gone, which is how most scripts end.
+    // The peer has closed, which is how most scripts end.
   }
   const std::lock_guard lock(mutex_);
   fds_.erase(std::find(fds_.begin(), fds_.end(), fd));
-  // Closed under the lock, so that the destructor never touches a number that is in use again.
+  // Closed under the lock, so that the destructor never touches a descriptor that is in use again.
   { const TcpConnection closing = std::move(connection); }
   --open_;
 }

@@ -11,9 +11,9 @@
 
 namespace weir::test {
 
-/// A server on a port of the loopback interface, a free one unless it is given, that a test
-/// scripts: `serve` runs for every connection, on a thread of its own. When it returns or throws,
-/// the connection is closed. The destructor cuts off what is still open and waits for all threads.
+/// A server scripted by a test, on a port of the loopback interface, a free one unless it is given:
+/// `serve` runs for every connection, on a separate thread. When it returns or throws, the
+/// connection is closed. The destructor closes what is still open and joins all threads.
 ///
 /// Thread-safe.
 class TcpServer {

@@ -6,9 +6,9 @@
 
 namespace weir::test {
 
-/// A directory of its own for a test, removed with all its contents at the end of its life.
+/// A private directory for a test, removed with all its contents by the destructor.
 ///
-/// Not thread-safe. Constructor and Write throw std::runtime_error when the disk refuses.
+/// Not thread-safe. Constructor and Write throw std::runtime_error on I/O errors.
 class TempDir {
  public:
   TempDir();

@@ -17,8 +17,8 @@ class WeirProcess {
  public:
   explicit WeirProcess(std::vector<std::string> args, const SpawnOptions& options = {});
 
-  /// Waits for the program to say `listening <door> <address>:<port>` and returns the port. Throws
-  /// std::runtime_error with the program's output if it does not say so.
+  /// Waits until the program prints `listening <door> <address>:<port>`; returns the port. Throws
+  /// std::runtime_error with the program's output if it does not.
   std::uint16_t Port(std::string_view door);
 
   ChildProcess& process() noexcept { return process_; }

@@ -100,14 +100,14 @@ void ShowProgress(double elapsed, std::uint64_t answered) {
             << std::flush;
 }
 
-/// The file that an option names, or the environment as for the other commands.
+/// The file that an option names, or the one from the environment, as for the other commands.
 std::string OrFromEnvironment(const std::string& given, const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
   const char* value = given.empty() ? std::getenv(name) : nullptr;
   return value != nullptr ? value : given;
 }
 
-/// How connections are made: in the clear, or inside TLS.
+/// How connections are made: in plaintext, or inside TLS.
 Status ChooseWire(Words& words, const Door& door) {
   LoadOptions& options = words.options;
   if (!words.tls) {

@@ -10,7 +10,7 @@ namespace weir::app {
 namespace {
 
 nghttp2_nv Field(std::string_view name, std::string_view value) {
-  // nghttp2 copies both, so nothing is written through these.
+  // nghttp2 copies both, so nothing is written through these pointers.
   const auto bytes = [](std::string_view text) {
     return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
   };

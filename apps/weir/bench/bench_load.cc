@@ -31,7 +31,7 @@ std::int64_t Now() {
 
 constexpr std::size_t kMaxUnderWay = 1 << 14;  // per connection in an open loop
 
-/// One connection and what is under way on it. Not thread-safe.
+/// One connection and its requests under way. Not thread-safe.
 struct Peer {
   int fd = -1;
   std::unique_ptr<BenchWire> wire;
@@ -44,7 +44,7 @@ struct Peer {
   std::size_t under_way() const { return asked - answered; }
 };
 
-/// The connections of one thread. Not thread-safe, but for `answered`.
+/// The connections of one thread. Not thread-safe, except `answered`.
 class Worker {
  public:
   Worker(const LoadOptions& options, std::size_t index) : options_(options), random_(index + 1) {}
@@ -73,7 +73,7 @@ class Worker {
     return {};
   }
 
-  /// Asks `questions` at most, and is done when all are answered.
+  /// Sends `questions` at most, and returns when all are answered.
   void Run(std::int64_t start, std::int64_t end, double rate, std::uint64_t questions) {
     left_ = questions;
     std::int64_t at = start;
@@ -102,7 +102,7 @@ class Worker {
   }
 
  private:
-  /// One step of a handshake: says what is to be said and waits for an answer.
+  /// One step of a handshake: sends what is pending and waits for an answer.
   void Shake(Peer& peer) {
     Send(peer);
     if (status_.ok()) Receive(peer, 0);
@@ -159,7 +159,7 @@ class Worker {
 
   void Receive(Peer& peer, int flags) {
     const ssize_t got = recv(peer.fd, buffer_.data(), buffer_.size(), flags);
-    // Without MSG_DONTWAIT, EAGAIN means that nobody answered in time.
+    // Without MSG_DONTWAIT, EAGAIN means that there was no answer in time.
     if (got < 0 && (errno == EINTR || (errno == EAGAIN && flags != 0))) return;
     if (got <= 0) return Lost();
     replies_.clear();
@@ -205,7 +205,7 @@ class Running {
     --count_;
     done_.notify_all();
   }
-  /// Whether all are done; waits until this moment at most.
+  /// Whether all are done; waits until `moment` at most.
   bool DoneBy(std::int64_t moment) {
     std::unique_lock lock(mutex_);
     return done_.wait_for(lock, std::chrono::nanoseconds(moment - Now()),

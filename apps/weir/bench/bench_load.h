@@ -1,8 +1,8 @@
 #pragma once
 
-// The load generator: connections that ask as fast as they are answered (closed loop), or at times
-// that a rate sets (open loop). In an open loop a latency counts from the moment a question was
-// due, not from when it could be sent, so that a server that stands still does not hide it
+// The load generator: connections that send as fast as they are answered (closed loop), or at times
+// set by a rate (open loop). In an open loop a latency counts from the moment a question was
+// due, not from when it could be sent, so that a server that stalls does not hide it
 // (coordinated omission).
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct LoadOptions {
   std::size_t pipeline = 1;  ///< questions under way per connection, in a closed loop
   double rate = 0;           ///< questions per second in all; 0: closed loop
   double seconds = 10;
-  std::uint64_t requests = 0;  ///< ends after so many answers, at the latest after `seconds`; 0: no
+  std::uint64_t requests = 0;  ///< ends after this many answers, or after `seconds`; 0: no
   std::size_t keys = 10'000;
   std::size_t threads = 1;
-  /// Told about once a second how many were answered so far.
+  /// Called about once a second with how many were answered so far.
   std::function<void(double elapsed, std::uint64_t answered)> on_progress;
 };
 

@@ -11,7 +11,7 @@
 namespace weir::app {
 namespace {
 
-/// Why OpenSSL did not do what it was asked to.
+/// Why OpenSSL failed.
 std::string Reason(const SSL* ssl) {
   const long verified = ssl != nullptr ? SSL_get_verify_result(ssl) : X509_V_OK;
   if (verified != X509_V_OK) {
@@ -72,7 +72,7 @@ class TlsWire final : public BenchWire {
   std::string why() const override { return why_.empty() ? inner_->why() : why_; }
 
  private:
-  /// Goes on with the handshake as far as what came allows.
+  /// Continues the handshake as far as the received bytes allow.
   bool Advance() { return open() || Went(SSL_do_handshake(ssl_.get())); }
 
   bool Read(std::vector<HeardReply>& replies) {
@@ -84,7 +84,7 @@ class TlsWire final : public BenchWire {
     }
   }
 
-  /// Encrypts what waits to be said, once the handshake is over; it has room for all of it.
+  /// Encrypts pending bytes, once the handshake is over; it has room for all of them.
   bool Flush(std::string& out) {
     bool good = true;
     if (open() && !plain_.empty()) {

@@ -8,15 +8,15 @@
 
 namespace weir::app {
 
-/// Whom a load generator trusts and what it shows, as the command line has it.
+/// Whom a load generator trusts and what it presents, as given on the command line.
 struct BenchTlsFiles {
   std::string ca = {};        ///< PEM file; empty: the authorities that the system trusts
   std::string cert = {};      ///< PEM file, for mutual TLS
   std::string cert_key = {};  ///< PEM file
 };
 
-/// Puts TLS around the wires of a load generator. There is no way to go on with a certificate that
-/// nobody vouches for, or that is somebody else's.
+/// Puts TLS around the wires of a load generator. There is no way to accept a certificate that
+/// is not trusted, or that is for another host.
 ///
 /// Thread-safe; the wires it makes are not.
 class BenchTls {
@@ -24,14 +24,14 @@ class BenchTls {
   /// kInvalidArgument names the file that cannot be used.
   static Result<BenchTls> Make(const BenchTlsFiles& files);
 
-  /// `host` is who the certificate must be for; `protocol` is offered by ALPN unless it is empty.
+  /// `host` must match the certificate; `protocol` is offered by ALPN unless it is empty.
   std::unique_ptr<BenchWire> Around(std::unique_ptr<BenchWire> inner, const std::string& host,
                                     const std::string& protocol) const;
 
  private:
   explicit BenchTls(std::shared_ptr<void> context) : context_(std::move(context)) {}
 
-  std::shared_ptr<void> context_;  // an SSL_CTX, whose header stays out of here
+  std::shared_ptr<void> context_;  // an SSL_CTX, whose header is not included here
 };
 
 }  // namespace weir::app

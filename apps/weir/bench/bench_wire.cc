@@ -42,7 +42,7 @@ class HttpWire final : public BenchWire {
   }
 
  private:
-  /// Of the reply at the beginning; nothing while that is not known, 0 if it is no reply.
+  /// The size of the first reply; nothing while that is not known, 0 if it is not a valid reply.
   static std::optional<std::size_t> ReplySize(std::string_view text) {
     constexpr std::string_view kLength = "Content-Length: ";
     const std::size_t head = text.find("\r\n\r\n");
@@ -83,7 +83,7 @@ class RespWire final : public BenchWire {
   }
 
  private:
-  /// Of [limited, limit, …], however many values follow; anything else is not an answer to a check.
+  /// Reads [limited, limit, …], however many values follow; anything else does not answer a check.
   static Heard WhatSays(std::string_view reply) {
     const std::string_view first = reply.substr(reply.find('\n') + 1);
     if (reply.front() != '*') return Heard::kError;
@@ -91,7 +91,7 @@ class RespWire final : public BenchWire {
     return first.starts_with(":1\r") ? Heard::kLimited : Heard::kError;
   }
 
-  /// Moves `at` behind the value that begins there: 1; 0 if it is not complete, -1 if it is none.
+  /// Moves `at` past the value that begins there: 1; 0 if it is not complete, -1 if it is invalid.
   int Skip(std::size_t& at) const {
     std::int64_t values = 1;
     while (values > 0) {

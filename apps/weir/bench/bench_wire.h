@@ -1,6 +1,6 @@
 #pragma once
 
-// What a load generator says and hears on one connection, for each protocol. No sockets.
+// What a load generator sends and receives on one connection, for each protocol. No sockets.
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace weir::app {
 enum class Heard : std::uint8_t { kAllowed, kLimited, kError };
 
 struct HeardReply {
-  std::uint64_t number = 0;  ///< which question it answers, from 0 on
+  std::uint64_t number = 0;  ///< which question it answers, from 0
   Heard what = Heard::kError;
 };
 
@@ -28,13 +28,13 @@ class BenchWire {
   virtual void Begin(std::string& /*out*/) {}
   /// Appends the next question, about this key.
   virtual void Ask(std::string_view key, std::string& out) = 0;
-  /// Takes what came, appends replies that are complete, and to `out` what must be said at once.
-  /// False if it is not of the protocol.
+  /// Takes received bytes, appends complete replies, and to `out` what must be sent immediately.
+  /// False if the bytes violate the protocol.
   virtual bool Take(std::string_view bytes, std::vector<HeardReply>& replies, std::string& out) = 0;
 
-  /// Whether questions may be asked: not before a handshake is over.
+  /// Whether questions may be sent: not before a handshake is over.
   virtual bool open() const { return true; }
-  /// Why Take said no.
+  /// Why Take returned false.
   virtual std::string why() const { return "unexpected response; is this the right port?"; }
 };
 

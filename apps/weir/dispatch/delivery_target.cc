@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kPartitions = 3;
 
-/// Thread-safe: lines are not mixed. One that is not taken by its deadline may be there in part.
+/// Thread-safe: lines are not mixed. One that is not written by its deadline may be there in part.
 class StdoutTarget final : public DeliveryTarget {
  public:
   explicit StdoutTarget(std::function<void()> on_gone) : on_gone_(std::move(on_gone)) {}

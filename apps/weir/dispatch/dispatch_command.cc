@@ -66,13 +66,13 @@ Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings,
   return MakeStdoutTarget(std::move(on_gone));
 }
 
-/// GET /metrics: what the dispatcher does and, if it works on a database directly, how the backlog
-/// stands there; a service has that in its own metrics.
+/// GET /metrics: what the dispatcher does and, if it works on a database directly, the backlog
+/// there; a service has that in its own metrics.
 ///
-/// Thread safety: for the thread that made it.
+/// Thread safety: for the thread that created it.
 class Metrics {
  public:
-  /// What is given must outlive this.
+  /// The arguments must outlive this.
   Metrics(const Dispatcher& dispatcher, SlotsTarget& source) {
     registry_.Add(telemetry::CollectProcess);
     registry_.Add(
@@ -121,7 +121,7 @@ int Failed(const Error& error) {
 }
 
 int Run(Settings& settings) {
-  // Blocked before any thread is made, so that all of them inherit it.
+  // Blocked before any thread is created, so that all of them inherit it.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
@@ -143,7 +143,7 @@ int Run(Settings& settings) {
   if (settings.options.name.empty()) settings.options.name = DefaultName();
 
   std::stop_source stop;
-  std::atomic<bool> gone = false;  // whoever read the events
+  std::atomic<bool> gone = false;  // the reader of the events
   const std::jthread watcher([&](const std::stop_token& ended) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 100'000'000};
     while (!ended.stop_requested()) {

@@ -25,21 +25,21 @@ struct DispatchCounts {
   std::uint64_t redelivered = 0;  ///< of those
   std::uint64_t retried = 0;
   std::uint64_t dead = 0;
-  std::uint64_t left = 0;  ///< not tried: whoever claims it when its lease ends will deliver it
+  std::uint64_t left = 0;  ///< not tried: delivered by whichever claims it when its lease ends
   std::uint64_t lost = 0;  ///< of those that were tried: the lease ended before it was reported
   std::array<std::uint64_t, kLateBounds.size() + 1> late = {};
   slots::Millis late_millis = 0;  ///< of all together
 
-  /// An event was delivered so long after its time.
+  /// An event was delivered this long after its time.
   void Delivered(slots::Millis after);
 };
 
-/// How a dispatcher stands.
+/// The current state of a dispatcher.
 struct DispatchStanding {
   DispatchCounts counts = {};
   std::size_t waiting = 0;  ///< claimed events whose time has not come
   std::size_t delivering = 0;
-  std::size_t reporting = 0;  ///< over, but the store does not know yet
+  std::size_t reporting = 0;  ///< ended, but not yet reported to the store
   bool target_up = true;
   bool store_up = false;
   std::map<std::string, bool> capped = {};  ///< by config: the last claim had to stop at the cap

@@ -22,7 +22,7 @@ constexpr milliseconds kUnknownPause{5'000};  // for a config that may be create
 constexpr milliseconds kTellAgain{60'000};
 constexpr std::size_t kMaxTried = 100'000;
 constexpr std::chrono::seconds kDrain{15};
-constexpr std::chrono::seconds kAfterTimeout{3};  // Kafka looks once a second for what is late
+constexpr std::chrono::seconds kAfterTimeout{3};  // Kafka checks once a second for late messages
 
 slots::Millis WallMillis() { return SystemClock::Get().Now() / 1'000'000; }
 
@@ -46,8 +46,8 @@ Dispatcher::Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOp
 
 slots::Millis Dispatcher::StoreNow() const { return SteadyMillis() + offset_; }
 
-// A machine that was paused has its clock set when it goes on, and the store's with it if that is
-// on the same machine: then the clock of the machine tells before the store does.
+// A machine that was paused has its clock set when it resumes, and the store's with it if that is
+// on the same machine: then the machine's clock shows it before the store does.
 slots::Millis Dispatcher::LatestStoreNow() const {
   return std::max(SteadyMillis() + latest_offset_, WallMillis() + latest_wall_offset_);
 }
@@ -68,17 +68,17 @@ void Dispatcher::Run(const std::stop_token& stop) {
   claimer.join();
   {
     std::unique_lock lock(mutex_);
-    // Left for whoever claims them when their leases end.
+    // Left for the dispatchers that claim them when their leases end.
     in_hand_ -= waiting_.size();
     counts_.left += waiting_.size();
     waiting_.clear();
     const auto nothing_left = [this] { return in_hand_ == 0; };
     if (!changed_.wait_for(lock, kDrain, nothing_left)) {
-      // Whatever began later could not be reported any more.
+      // Deliveries that began later could not be reported any more.
       lock.unlock();
       target_.Stop();
       lock.lock();
-      // What is on its way to the target ends within its timeout.
+      // Deliveries under way end within their timeout.
       changed_.wait_for(lock, options_.timeout + kAfterTimeout, nothing_left);
     }
   }
@@ -89,7 +89,7 @@ void Dispatcher::Run(const std::stop_token& stop) {
 
 void Dispatcher::ClaimLoop(const std::stop_token& stop) {
   const milliseconds poll = std::clamp(options_.ahead / 4, milliseconds(10), milliseconds(200));
-  std::size_t first = 0;  // each config in turn: the first one may take all the room there is
+  std::size_t first = 0;  // each config in turn: the first one may take all of the room
   while (!stop.stop_requested()) {
     std::size_t room = 0;
     bool away = false;
@@ -97,7 +97,7 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
       const std::lock_guard lock(mutex_);
       room = options_.most - std::min(options_.most, in_hand_);
       away = failing_.count >= kAwayAfter;
-      if (away && in_hand_ > 0) room = 0;  // a probe at a time
+      if (away && in_hand_ > 0) room = 0;  // one probe at a time
     }
     std::size_t claimed = 0;
     if (room > 0) ++first;
@@ -184,7 +184,7 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
   for (;;) {
     if (stop.stop_requested()) {
       if (!limit) limit = Steady::now() + kDrain;
-      // A claim may be under way: what it brings is delivered as well.
+      // A claim may be under way: its events are delivered as well.
       if ((waiting_.empty() && claims_ended_) || Steady::now() >= *limit) break;
     }
     if (waiting_.empty()) {
@@ -206,8 +206,8 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
 }
 
 void Dispatcher::Deliver(const slots::Claimed& event) {
-  // Whatever the target does must be over before the lease is: then somebody else may deliver. The
-  // store's clock is taken as far ahead as it can be.
+  // Whatever the target does must be over before the lease ends, when another dispatcher may
+  // deliver. The store's clock is assumed to be as far ahead as it can be.
   const slots::Millis now = LatestStoreNow();
   if (now >= event.not_after) return GiveBack(event);
   const milliseconds left(event.lease_until - options_.timeout.count() - now);
@@ -218,7 +218,7 @@ void Dispatcher::Deliver(const slots::Claimed& event) {
       [this, event, began = Steady::now()](const Status& status) { Ended(event, began, status); });
 }
 
-// It waited for the target for too long: whoever claims it when its lease ends will deliver it.
+// It waited for the target for too long: the next to claim it, when its lease ends, delivers it.
 void Dispatcher::Leave() {
   {
     const std::lock_guard lock(mutex_);
@@ -251,7 +251,7 @@ milliseconds Dispatcher::LongestPause(std::int64_t attempt) const {
   return std::min(options_.longest_pause, options_.first_pause * (std::int64_t{1} << doublings));
 }
 
-// When the event failed before; if that was with another dispatcher, a time after that: its slot is
+// When the event failed before; if that was with another dispatcher, a later time: its slot is
 // at least half a pause later. If it has not failed, when this delivery began.
 Dispatcher::Steady::time_point Dispatcher::TriedBefore(const slots::Claimed& event,
                                                        Steady::time_point began) const {
@@ -263,7 +263,7 @@ Dispatcher::Steady::time_point Dispatcher::TriedBefore(const slots::Claimed& eve
   return std::min(began, Steady::now() - ago);
 }
 
-// Under the lock.
+// Requires the lock.
 void Dispatcher::TakeFailure(const slots::Claimed& event, Steady::time_point began,
                              slots::Finish& end) {
   const milliseconds longest = LongestPause(event.attempt);
@@ -278,7 +278,7 @@ void Dispatcher::TakeFailure(const slots::Claimed& event, Steady::time_point beg
   NoteFailure(end);
 }
 
-// Whether the target or the event is at fault is not known while only one event is tried.
+// While only one event is tried, it is unknown whether the target or the event is at fault.
 void Dispatcher::NoteFailure(const slots::Finish& end) {
   if (failing_.count++ == 0) {
     failing_.since = SteadyMillis();

@@ -24,25 +24,25 @@ struct DispatcherOptions {
   std::vector<std::string> configs = {};
   std::string name = {};  ///< for the history of events
   std::chrono::milliseconds lease{30'000};
-  std::chrono::milliseconds ahead{500};     ///< claimed so long before their time
+  std::chrono::milliseconds ahead{500};     ///< how long before their time events are claimed
   std::chrono::milliseconds timeout{5000};  ///< of one delivery
   std::size_t most = 5'000;                 ///< events in hand
-  int attempts = 20;                        ///< that failed for reasons of its own: a dead letter
+  int attempts = 20;                        ///< failures of its own that make a dead letter
   std::chrono::milliseconds first_pause{1'000};
   std::chrono::milliseconds longest_pause{60'000};
 };
 
 /// Claims due events and delivers each at its time. Three threads: one claims ahead, one delivers
-/// what is due, one reports to the store how claims ended, in sets. When the target is down, only
+/// due events, one reports to the store how claims ended, in batches. When the target is down, only
 /// an occasional probe is claimed.
 ///
-/// A failure counts against an event only if the target has taken another event since this one was
-/// tried before: without that, it says something about the target, not about the event.
+/// A failure counts against an event only if the target has accepted another event since this one
+/// was tried before: otherwise it says something about the target, not about the event.
 ///
-/// For the thread that made it; Run blocks until `stop` is requested and all work is reported.
+/// For the thread that created it; Run blocks until `stop` is requested and all work is reported.
 class Dispatcher {
  public:
-  /// `source` and `target` must outlive this; `target` must tell the end of all deliveries before.
+  /// `source` and `target` must outlive this; `target` must report the end of every delivery first.
   Dispatcher(SlotsTarget& source, DeliveryTarget& target, DispatcherOptions options);
 
   void Run(const std::stop_token& stop);
@@ -60,24 +60,24 @@ class Dispatcher {
     slots::Millis at = 0;  ///< of the steady clock
   };
 
-  /// Why the store does not do what it is asked to; times of the steady clock.
+  /// Why the store refuses or fails; times of the steady clock.
   struct Trouble {
     std::string reason = {};
     slots::Millis ask_again = 0;
     slots::Millis tell_again = 0;
 
-    /// Whether to log it: the same reason is told once a minute.
+    /// Whether to log it: the same reason is logged once a minute.
     bool IsNews(const std::string& why, slots::Millis now);
   };
 
-  /// Deliveries that failed, none having succeeded in between.
+  /// Failed deliveries since the last success.
   struct Failing {
     int count = 0;
     slots::Millis since = 0;  ///< of the steady clock
     std::string event = {};   ///< the first one
     bool several = false;     ///< others failed as well
-    bool told = false;        ///< that it fails
-    bool told_down = false;   ///< that the target is down
+    bool told = false;        ///< it was logged that the event fails
+    bool told_down = false;   ///< it was logged that the target is down
   };
 
   static slots::Millis SteadyMillis();
@@ -90,7 +90,7 @@ class Dispatcher {
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
   void Deliver(const slots::Claimed& event);
   void Leave();
-  /// To the next opening of the calendar.
+  /// Reschedules it to the next opening of the calendar.
   void GiveBack(const slots::Claimed& event);
   void Ended(const slots::Claimed& event, Steady::time_point began, const Status& status);
   Steady::time_point TriedBefore(const slots::Claimed& event, Steady::time_point began) const;
@@ -101,7 +101,7 @@ class Dispatcher {
   void TellHalves(std::vector<Over> over, const std::stop_token& stop);
   void Told(const std::vector<slots::Finish>& ends,
             const Result<std::vector<slots::Finished>>& told);
-  /// The store's clock, or a little before it, never ahead.
+  /// The store's clock, or a little behind it, never ahead.
   slots::Millis StoreNow() const;
   /// The store's clock, or ahead of it: for what must be over before the store thinks it is.
   slots::Millis LatestStoreNow() const;
@@ -118,10 +118,10 @@ class Dispatcher {
   std::vector<Over> ended_;
   std::size_t in_hand_ = 0;             // waiting, being delivered, or not reported yet
   std::size_t delivering_ = 0;          // of those
-  bool claims_ended_ = false;           // nothing is added to what waits any more
+  bool claims_ended_ = false;           // no more events are added to waiting_
   std::map<std::string, bool> capped_;  // whether the last claim of a config had to stop at its cap
   Failing failing_;
-  // On this machine's clock: what is known of the store's changes by milliseconds.
+  // On this machine's clock: the store's changes are known only to the millisecond.
   Steady::time_point last_taken_ = Steady::time_point::min();  // by the target
   std::unordered_map<std::string, Steady::time_point> tried_;  // events that failed here, and when
   DispatchCounts counts_;

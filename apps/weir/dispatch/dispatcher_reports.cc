@@ -1,4 +1,4 @@
-// How a dispatcher tells the store what became of the events that it claimed.
+// How a dispatcher reports the outcome of claimed events to the store.
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,7 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr milliseconds kReportAgain{500};
-constexpr milliseconds kGather{5};  // ends that come so soon after one another go together
+constexpr milliseconds kGather{5};  // ends this close together are reported together
 constexpr std::size_t kMaxTold = 1'000;
 
 }  // namespace

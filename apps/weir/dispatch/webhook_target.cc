@@ -13,7 +13,7 @@
 namespace weir::app {
 namespace {
 
-// An id that stands in a header line: nothing in it may end the line.
+// An id in a header line: nothing in it may end the line.
 std::string HeaderSafe(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -30,7 +30,7 @@ std::string HeaderSafe(std::string_view text) {
 
 /// A few threads with a connection each, kept alive, and a queue before them.
 ///
-/// Thread-safe. The queue is bounded by who claims: no more events than it may hold.
+/// Thread-safe. The queue is bounded by the claims: no more events than it can hold.
 class WebhookTarget final : public DeliveryTarget {
  public:
   WebhookTarget(std::unique_ptr<curl::Webhook> webhook, int workers)
@@ -99,7 +99,7 @@ class WebhookTarget final : public DeliveryTarget {
         "Weir-Attempt: " + std::to_string(event.attempt),
         std::string("Weir-Redelivered: ") + (event.attempt > 1 ? "true" : "false")};
     Status posted = webhook_->Post(EventJson(event), headers);
-    // A deadline is that of the lease here: see DeliveryTarget::Deliver.
+    // A deadline here is that of the lease: see DeliveryTarget::Deliver.
     if (posted.ok() || posted.error().code == Code::kInvalidArgument) return posted;
     return Error{Code::kUnavailable, posted.error().message};
   }

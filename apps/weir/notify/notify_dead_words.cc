@@ -63,7 +63,7 @@ int RunDeadList(const MessageWords& words) {
                    {"eventId", "userId", "attempts", "failedAt", "error"});
 }
 
-/// Which letters a replay or a drop is about; empty: the command line does not say.
+/// The letters that a replay or a drop is about; empty: the command line does not say.
 std::string Choice(const MessageWords& words) {
   if (words.ids.empty() && !words.all && words.user.empty()) return {};
   return JsonObject([&](JsonWriter& json) {
@@ -79,7 +79,7 @@ std::string Choice(const MessageWords& words) {
   });
 }
 
-/// How many of the messages that an answer names are not in `seen` yet; now they are.
+/// How many of the messages in an answer are not in `seen` yet; adds them.
 std::int64_t NoteNew(element answer, std::set<std::string, std::less<>>& seen) {
   simdjson::dom::array ids;
   if (answer["eventIds"].get(ids) != simdjson::SUCCESS) return 0;
@@ -91,8 +91,8 @@ std::int64_t NoteNew(element answer, std::set<std::string, std::less<>>& seen) {
   return fresh;
 }
 
-/// Repeats until the service says that there is no more. What a replay sends dies again at once if
-/// its provider still refuses it; it is not sent round and round.
+/// Repeats until the service reports that there are no more. A replayed message dies again at once
+/// if its provider still refuses it; it is not replayed over and over.
 int RunOnDead(const MessageWords& words, const std::string& act, const char* done) {
   const std::string body = Choice(words);
   if (body.empty()) {

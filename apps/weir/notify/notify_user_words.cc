@@ -60,7 +60,7 @@ struct LineRequest {
   std::string body;
 };
 
-/// Or what is wrong with the line.
+/// Or the error in the line.
 Result<LineRequest> ConfigOf(const Result<std::vector<std::string>>& cells, std::size_t bytes,
                              bool reset_count) {
   const Error wrong{Code::kInvalidArgument, "must be " + std::string(kHeadWithChannel)};
@@ -84,7 +84,7 @@ Result<LineRequest> ConfigOf(const Result<std::vector<std::string>>& cells, std:
       body};
 }
 
-/// Lines that are wrong are named and skipped; a service that is down ends it.
+/// Invalid lines are reported and skipped; a service that is down ends the import.
 int Import(const UserWords& words, std::istream& in) {
   std::int64_t imported = 0;
   std::int64_t wrong = 0;

@@ -26,7 +26,7 @@ See docs/guide/sender.md
 )";
 
 int Run(const SenderSettings& settings) {
-  // Blocked before any thread is made, so that all of them inherit it.
+  // Blocked before any thread is created, so that all of them inherit it.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);

@@ -28,8 +28,8 @@ constexpr std::chrono::milliseconds kWait{250};
 constexpr std::chrono::milliseconds kCommitPause{500};
 constexpr std::chrono::seconds kBeatPause{2};
 constexpr std::size_t kConsoleBatch = 500;
-// A worker that meets a dead webhook needs attempts × (timeout + pause) for each message of its
-// share, and without a store waits for it besides; so few must fit between two polls of the group.
+// A worker with a dead webhook needs attempts × (timeout + pause) for each message of its
+// share, and if the store is down waits for that, too; only this few fit between two polls.
 constexpr std::size_t kMessagesPerWorker = 4;
 constexpr int kPartitions = 3;
 constexpr std::chrono::seconds kReleasePause{1};
@@ -48,7 +48,7 @@ std::chrono::milliseconds LongestBatch(const SenderSettings& settings,
   const auto tries = settings.attempts * (settings.timeout + retry.longest_pause);
   const auto each =
       2 * tries + (settings.store.empty() ? retry.in_place * 5 / 4 : retry.longest_pause);
-  // All messages of a batch may be one user's, and then one worker has them all.
+  // All messages of a batch may be for one user, and then one worker has them all.
   const auto all =
       each * static_cast<int>(settings.workers * kMessagesPerWorker) + std::chrono::minutes(1);
   return std::min<std::chrono::milliseconds>(all, std::chrono::hours(24));  // what Kafka allows
@@ -196,7 +196,7 @@ void SenderService::Commit(std::span<const kafka::Position> positions) {
     if (committed) return;
     Log(Level::kWarn, "cannot commit offsets",
         {{"reason", std::string_view(committed.error().message)}});
-    // Not ours any more: who has the partitions now is given the messages, and their ids are known.
+    // Not ours any more: the partitions' new owner gets the messages, and their ids are known.
     if (committed.error().code == Code::kFailedPrecondition) return;
     if (!notify::Sleep(kCommitPause, stop_)) return;
   }
@@ -228,7 +228,7 @@ void SenderService::Release() {
   std::vector<std::future<Status>> told;
   for (const std::string& text : due->events) {
     Result<notify::Event> event = notify::DecodeEvent(text);
-    if (!event.ok()) continue;  // cannot be: it was one when it was kept
+    if (!event.ok()) continue;  // cannot happen: it was valid when it was stored
     ids.push_back(event->id);
     auto promise = std::make_shared<std::promise<Status>>();
     told.push_back(promise->get_future());
@@ -239,7 +239,7 @@ void SenderService::Release() {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (told[i].get().ok()) published.push_back(ids[i]);
   }
-  // What stays is taken again in a minute, and recognized by its id if it was published after all.
+  // The rest is taken again in a minute, and recognized by its id if it was published after all.
   if (!published.empty()) static_cast<void>(log_->Forget(published, due->lease));
 }
 

@@ -33,7 +33,7 @@ struct SenderSettings {
   std::string data = "./weir-sender";
   std::string store = {};                   ///< where to report; secret; empty: nowhere
   std::vector<std::string> providers = {};  ///< [CHANNEL=]URL; secret; none: the console
-  std::string webhook = {};                 ///< the same as a provider for all channels
+  std::string webhook = {};                 ///< like a provider for all channels
   std::string token = {};                   ///< secret
   std::string metrics = {};                 ///< HOST:PORT of GET /metrics; empty: none
   std::size_t workers = 8;
@@ -44,13 +44,13 @@ struct SenderSettings {
 
 /// A running sender.
 ///
-/// Thread safety: for the thread that made it.
+/// Thread safety: for the thread that created it.
 class SenderService {
  public:
   static Result<std::unique_ptr<SenderService>> Open(const SenderSettings& settings,
                                                      const std::stop_token& stop);
 
-  /// Consumes until stop is asked for; then finishes what is in hand, commits and leaves the group.
+  /// Consumes until a stop is requested; then finishes current work, commits and leaves the group.
   void Run();
 
  private:
@@ -61,7 +61,7 @@ class SenderService {
   void Commit(std::span<const kafka::Position> positions);
   void Beat();
   void Release();
-  /// Tells the gateway's database what was done so far, every few seconds.
+  /// Reports to the gateway's database what was done so far, every few seconds.
   void ReportFigures(const std::stop_token& ended);
 
   std::stop_token stop_;

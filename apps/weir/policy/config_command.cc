@@ -1,4 +1,4 @@
-// weir config check FILE…: says whether configuration and policy files are right, and where not.
+// weir config check FILE…: says whether configuration and policy files are valid, and where not.
 // weir config check --envoy FILE: says where a configuration of Envoy's limits less than it seems
 // to. weir config import --from envoy FILE: turns another program's limits into policies.
 
@@ -42,7 +42,7 @@ bool IsPolicyFile(const std::string& path) {
   return false;
 }
 
-/// In lines that fit a terminal; the file, if any, has its own.
+/// Wrapped to fit a terminal; the file, if any, on a line of its own.
 std::string Note(std::string_view text, const std::string& file = "") {
   constexpr std::size_t kWidth = 88;
   std::string out = file.empty() ? "note:" : "note: " + file + ":\n     ";
@@ -82,7 +82,7 @@ std::string CheckPolicies(const std::vector<std::string>& paths, const config::C
   policy::PolicyIds ids;
   policy::CompileOptions options{config.default_policy, config.local_share};
   options.region = {config.region.term, config.region.lends};
-  // A policy file for itself may name any store.
+  // A policy file on its own may name any store.
   if (knows_stores) options.stores = library::StoreNames(config);
   const std::vector<Problem> clashes = policy::SetProblems(all, options);
   problems.insert(problems.end(), clashes.begin(), clashes.end());
@@ -111,7 +111,7 @@ int Check(const std::vector<std::string>& files, bool lenient) {
   }
   for (const std::string& file : files) {
     if (std::filesystem::is_directory(file) || IsPolicyFile(file)) {
-      std::vector<Problem> unreadable;  // told when all are read
+      std::vector<Problem> unreadable;  // reported when all are read
       if (policy::PolicyFiles({file}, unreadable).empty() && unreadable.empty()) {
         problems.push_back({file, {}, "has no policy files (.yaml or .yml)"});
       } else {
@@ -135,7 +135,7 @@ int Check(const std::vector<std::string>& files, bool lenient) {
     config.lenient = config.lenient || lenient;
     const bool valid = problems.size() == before;
     std::string policies;
-    // Also beside other errors, so that all are found at once; stores may be among these.
+    // Even if there are other errors, so that all are found together; stores may be among these.
     if (!config.policies.empty()) {
       policies = CheckPolicies(config.policies, config, valid, problems);
     }

@@ -24,7 +24,7 @@ namespace dom = simdjson::dom;
 struct Words {
   Remote remote;
   std::string key;
-  std::string file;  ///< or the key of a policy, if versions of it are to be compared
+  std::string file;  ///< or the key of a policy, to compare versions of it
   std::int64_t number = 0;
   std::vector<std::int64_t> versions = {};
   std::string expires = {};
@@ -34,7 +34,7 @@ using Run = int (*)(const Words&);
 
 std::string PathOf(const Words& words) { return "/admin/policies/" + UrlEscaped(words.key); }
 
-/// The policy of keys that no other names, which the service's list does not have.
+/// The policy of keys that no other policy names; it is not in the service's list.
 int AddDefault(const Remote& remote, Table& table) {
   return ForEachPolicy(remote, "default", [&](dom::element policy) {
     table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), LimitOf(policy),
@@ -128,7 +128,7 @@ int RunUndo(const Words& words) {
               });
 }
 
-/// Two versions of a policy, or one and what is in force.
+/// Two versions of a policy, or one and the current one.
 int RunVersionDiff(const Words& words) {
   std::string target = "/admin/policies/" + UrlEscaped(words.file) +
                        "/diff?from=" + std::to_string(words.versions[0]);
@@ -164,7 +164,7 @@ int RunApply(const Words& words) {
   return ApplyFile({words.remote, words.file, words.expires}, words.dry_run);
 }
 
-/// Adds one word; `needs` names what it takes: "key", "file", "number" (of a version) …
+/// Adds one word; `needs` names its argument: "key", "file", "number" (of a version) …
 std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* about,
                                std::string_view needs, Run run) {
   auto words = std::make_shared<Words>();

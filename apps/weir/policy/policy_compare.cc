@@ -14,15 +14,15 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-/// Whether a policy can be changed here: under the name of one that the admin API does not have,
-/// the service shows a file's, or the default policy.
+/// Whether a policy can be changed here: under a name that the admin API does not have,
+/// the service shows a file's policy, or the default policy.
 bool IsStored(const std::string& json) {
   dom::parser parser;
   dom::element policy;
   return parser.parse(json).get(policy) == simdjson::SUCCESS && TextOf(policy, "readOnly").empty();
 }
 
-/// Where a file of the service defines the policy that the document has; empty if none does.
+/// Where a file of the service defines the policy of the document; empty if none does.
 std::string PlaceInFile(const std::string& json, const PolicyDocument& document) {
   dom::parser parser;
   dom::element policy;

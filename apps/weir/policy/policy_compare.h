@@ -1,6 +1,6 @@
 #pragma once
 
-// What `weir policy diff` and `apply` say of the policies of a file and those of a service.
+// What `weir policy diff` and `apply` report about the policies of a file and those of a service.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace weir::app {
 
-/// A document beside what the service has of it.
+/// A document and the service's version of it.
 struct Compared {
   PolicyDocument document;
   bool exists = false;          ///< stored by the admin API
@@ -21,7 +21,7 @@ struct Compared {
   bool same() const { return changes.empty() && (exists || !defined_in.empty()); }
 };
 
-/// `now` is what the service answered about the policy of the document.
+/// `now` is the service's answer about the policy of the document.
 Result<Compared> CompareWith(PolicyDocument document, const ServiceReply& now);
 
 /// On standard output: what applying it does, and to which fields.

@@ -23,7 +23,7 @@ Result<http::PolicyBody> Read(std::string json) {
   return http::ReadPolicyBody(json);
 }
 
-/// Whether policies of this algorithm use a field: answers have the numbers of all of them.
+/// Whether policies of this algorithm use a field: answers contain the numbers of all of them.
 bool Uses(const algorithm::Descriptor& kind, std::string_view field) {
   if (field == "refillRate") return kind.refills();
   if (field == "windowSeconds") return !kind.refills();
@@ -47,8 +47,8 @@ FieldMap ReadFieldMap(const std::string& json) {
   return fields;
 }
 
-/// The fields of a policy with their values as JSON, defaults included, so that a file that leaves
-/// them out is not different.
+/// The fields of a policy with their values as JSON, defaults included, so that a file that omits
+/// them does not differ.
 FieldMap FieldsOf(const policy::StoredPolicy& policy) {
   FieldMap fields = ReadFieldMap(policy::ToJson(policy));
   if (policy.type.is_override()) return fields;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Policies in JSON files, as the admin API takes them, and how they differ from what is in force.
+// Policies in JSON files, as the admin API accepts them, and how they differ from those in force.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace weir::app {
 
 struct PolicyDocument {
   policy::StoredPolicy policy;
-  std::string json;                        ///< as it stands in the file
+  std::string json;                        ///< as written in the file
   std::vector<std::string> warnings = {};  ///< numbers in it that its algorithm does not use
   std::string place = {};                  ///< in a YAML file: "policies.yaml:7:5"
 };
@@ -30,16 +30,16 @@ struct FieldChange {
 std::vector<PolicyDocument> ReadPolicyDocuments(const std::string& path, const std::string& end,
                                                 std::vector<policy::yaml::Problem>& problems);
 
-/// What the document would change of the policy whose JSON is `now` (empty: there is none). What a
-/// service gives to policies (id, version) does not count.
+/// What the document would change of the policy whose JSON is `now` (empty: there is none). Fields
+/// that a service adds to policies (id, version) do not count.
 Result<std::vector<FieldChange>> ChangesTo(const std::string& now, const PolicyDocument& document);
 
-/// The same for a policy of the service's files, whose JSON has other fields.
+/// Likewise for a policy of the service's files, whose JSON has other fields.
 Result<std::vector<FieldChange>> ChangesToFile(const std::string& now,
                                                const PolicyDocument& document);
 
 /// A policy's JSON with a field per line, without the numbers that its algorithm does not use, safe
-/// for terminals; empty for no JSON.
+/// for terminals; empty if it is not JSON.
 std::string PrettyPolicy(const std::string& json);
 
 }  // namespace weir::app

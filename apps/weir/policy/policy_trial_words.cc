@@ -10,9 +10,9 @@
 #include "policy/policy_words.h"
 #include "remote/json_fields.h"
 
-// weir policy enforce | shadow: from trial to enforced and back, wherever a policy stands. One of
-// the admin API is updated; one of a file gets an override, which the file's next change does not
-// undo.
+// weir policy enforce | shadow: from trial to enforced and back, wherever a policy is defined. A
+// policy of the admin API is updated; one of a file gets an override, which the file's next change
+// does not undo.
 
 namespace weir::app {
 namespace {
@@ -28,7 +28,7 @@ struct Words {
   std::string expires;
 };
 
-/// A policy of a file that goes by the name that was given.
+/// A policy of a file that has the given name.
 struct FilePolicy {
   std::string domain;
   std::string name;
@@ -62,7 +62,7 @@ int Send(const Words& words, const char* method, const std::string& target, Fill
   });
 }
 
-/// Changes a policy of the admin API, of which `json` tells.
+/// Changes a policy of the admin API, given as `json`.
 int ChangeStored(const Words& words, std::string json, bool shadow) {
   json.reserve(json.size() + simdjson::SIMDJSON_PADDING);
   Result<policy::StoredPolicy> stored = http::ReadPolicy(json);
@@ -74,7 +74,7 @@ int ChangeStored(const Words& words, std::string json, bool shadow) {
   return Send(words, "PUT", target, fill, shadow, "");
 }
 
-/// Overrides what a file says.
+/// Overrides a file's policy.
 int Override(const Words& words, const FilePolicy& policy, bool shadow) {
   const std::string key = policy.domain + "/" + policy.name;
   const auto fill = [&](JsonWriter& body) {

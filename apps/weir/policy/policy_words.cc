@@ -120,7 +120,7 @@ Result<std::string> EndValue(const std::string& expires) {
 
 namespace {
 
-/// A change as the log has it; only its number if that is gone.
+/// A change as in the audit log; only its number if the entry no longer exists.
 struct Logged {
   std::string text;    ///< "change 3 (policy.update of policy:p)", or "change 3"
   std::string target;  ///< "policy:p"

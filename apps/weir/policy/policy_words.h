@@ -16,7 +16,7 @@
 namespace weir::app {
 
 /// Calls `visit` with every policy of every page; `source`: only of "admin", of "files" or the
-/// "default". Says what went wrong and returns the exit code.
+/// "default". Reports errors and returns the exit code.
 int ForEachPolicy(const Remote& remote, std::string_view source,
                   const std::function<void(simdjson::dom::element)>& visit);
 
@@ -30,7 +30,7 @@ std::string LimitOf(simdjson::dom::element policy);
 /// What it applies to: "user=*, route=/v1/pay", with "api: " before it if its domain has a name.
 std::string AppliesTo(simdjson::dom::element policy);
 
-/// On standard error: what the service warns of with a change of the policy, but for `said`.
+/// On standard error: the service's warnings about a change of the policy, except those in `said`.
 void PrintWarnings(const std::string& key, const ServiceReply& reply,
                    const std::vector<std::string>& said = {});
 
@@ -44,9 +44,9 @@ struct UndoOf {
   std::function<bool(std::string_view target)> is_it = {};  ///< none: all are
 };
 
-/// Undoes a change of the audit log, and says what that was and which would be the next; `expires`
-/// is --expires. `of` says what a change is of that may be undone; empty: of anything. Returns the
-/// exit code: that of `show` if it was done.
+/// Undoes a change of the audit log, and prints what it was and which would be next; `expires`
+/// is --expires. `of`: what the change must be of to be undone; empty: anything. Returns the
+/// exit code: that of `show` if it was undone.
 int Undo(const Remote& remote, std::int64_t change, const std::string& expires, const UndoOf& of,
          const std::function<int(const ServiceReply&)>& show);
 

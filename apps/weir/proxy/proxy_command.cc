@@ -1,4 +1,4 @@
-// weir proxy: limits in front of any HTTP server, without a change to it.
+// weir proxy: limits in front of any HTTP server, without changing it.
 
 #include <signal.h>
 #include <time.h>
@@ -18,7 +18,7 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// When the policy files were written, as far as that can be told.
+/// When the policy files were written, as far as that can be determined.
 std::map<std::string, std::filesystem::file_time_type> WriteTimes(
     const std::vector<std::string>& files) {
   std::map<std::string, std::filesystem::file_time_type> times;
@@ -41,7 +41,7 @@ void Reload(ProxyService& service) {
 
 /// Serves until SIGTERM or SIGINT; SIGHUP and a changed policy file reload.
 int Run(const config::Config& config, const RestartNote& changes) {
-  // Blocked before any thread is made, so that all inherit it and sigtimedwait gets every signal.
+  // Blocked before any thread is created, so that all inherit it and sigtimedwait gets all signals.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -72,7 +72,7 @@ int Run(const config::Config& config, const RestartNote& changes) {
   return 0;
 }
 
-/// What the command line says, before it is put together.
+/// The values of the command line, before they are merged.
 struct Flags {
   std::string config_file;
   std::map<std::string, std::string> values;  // by key of the configuration
@@ -138,7 +138,7 @@ void Configure(Syntax word) {
   value("--policies", "policies", "Policy files, separated by commas");
   value("--policy-store", "policy_store", "Database with the admin API's policies (auto)");
   value("--per-ip", "proxy.per_ip", "Limit per client address (100/60m unless there are policies)");
-  // Hidden since --help is to fit on a screen.
+  // Hidden, so that --help fits on a screen.
   value("--unmatched", "unmatched", "Requests that no policy applies to: allow or deny").Hidden();
   value("--domain", "proxy.domain", "Domain of the policies, if they have several");
   value("--trusted-proxies", "trusted_proxies",

@@ -21,10 +21,10 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// What each client address gets if nothing else is said.
+/// The limit of each client address if none is configured.
 constexpr std::string_view kDefaultPerIp = "100/60m";
 
-/// `100/60m` → a sliding log. The configuration has checked how it is written.
+/// `100/60m` → a sliding log. The configuration has validated the syntax.
 Result<policy::Definition> PerIpPolicy(std::string_view text) {
   const auto slash = text.find('/');
   const std::string yaml =
@@ -107,7 +107,7 @@ Status ProxyService::OpenData() {
   if (error) {
     return Error{CodeOfOpening(error), "data " + config_.data + ": " + error.message()};
   }
-  // A service may have the same folder: it keeps other files there.
+  // A service may use the same folder: it keeps other files there.
   auto lock = FolderLock::Take(config_.data, "proxy.lock");
   if (!lock) return lock.error();
   data_lock_.emplace(std::move(*lock));
@@ -143,7 +143,7 @@ Status ProxyService::OpenPolicies() {
   return OpenPolicyDatabase();
 }
 
-/// Policies of the admin API reach a proxy through the database that services keep them in.
+/// Policies of the admin API reach a proxy through the database in which services keep them.
 Status ProxyService::OpenPolicyDatabase() {
   if (PolicyStoreUrl(config_) == "sqlite:") return {};
   auto database = sqlite::Database::Open({.path = config_.data + "/proxy.db"});
@@ -216,7 +216,7 @@ Status ProxyService::OpenProxy() {
   options.domain = domain_;
   options.api_key_header = settings.api_key_header;
   options.user_header = settings.user_header;
-  // Who has written policies has said whom they are for; the rest is limited if that is asked for.
+  // Written policies say whom they limit; other requests are limited only if that is configured.
   const bool has_policies = !config_.policies.empty() || !settings.per_ip.empty();
   options.default_applies =
       config_.default_policy_written || (!has_policies && config_.default_for_requests());

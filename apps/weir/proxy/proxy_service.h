@@ -1,6 +1,6 @@
 #pragma once
 
-// What `weir proxy` is made of: the policies and the limiter of the service, with the proxy as the
+// The parts of `weir proxy`: the policies and the limiter of the service, with the proxy as the
 // door in front of them.
 
 #include <memory>
@@ -29,16 +29,16 @@ namespace weir::app {
 
 /// A running proxy.
 ///
-/// Thread safety: for the thread that made it; what runs inside has threads of its own.
+/// Thread safety: for the thread that created it; its parts have threads of their own.
 class ProxyService {
  public:
   /// Opens everything; nothing is served before Start.
   static Result<std::unique_ptr<ProxyService>> Open(config::Config config);
   ~ProxyService();
 
-  /// Serves from now on. Prints one line per open door.
+  /// Starts to serve. Prints one line per open door.
   void Start();
-  /// Reloads the policy files; on an error everything stays as it is.
+  /// Reloads the policy files; on an error nothing changes.
   Status Reload();
   /// Stops accepting, answers what was accepted, saves the limiter's state.
   void Stop();
@@ -62,7 +62,7 @@ class ProxyService {
   std::optional<policy::Catalog> catalog_;
   std::unique_ptr<policy::PolicyStore> policy_store_;
   std::optional<admin::PolicyChanges> policy_changes_;
-  std::optional<admin::LiveTotals> seconds_;  // of what has an end
+  std::optional<admin::LiveTotals> seconds_;  // ends expired policies
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<Tracing> tracing_;  // null: nothing is traced
   std::optional<limiter::Shared> shared_;

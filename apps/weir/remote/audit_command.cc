@@ -38,7 +38,7 @@ bool IsCount(std::string_view field) {
   return field == "version" || field == "id" || field == "createdAt" || field == "updatedAt";
 }
 
-/// What a policy has whether anyone chose it or not, and what its algorithm does not use.
+/// Default values of a policy, and fields that its algorithm does not use.
 bool IsUsual(dom::object made, std::string_view field, std::string_view value) {
   std::string_view type;
   const bool refills = made["type"].get(type) == simdjson::SUCCESS && type == "TOKEN_BUCKET";
@@ -47,7 +47,7 @@ bool IsUsual(dom::object made, std::string_view field, std::string_view value) {
   return (field == "cost" && value == "1") || (field == "onStoreError" && value == "\"local\"");
 }
 
-/// What was made, shortly: "type TOKEN_BUCKET, capacity 5". Without what its name says.
+/// What was created, in short: "type TOKEN_BUCKET, capacity 5". Omits what its name says.
 std::string Made(dom::object made, const std::string& target) {
   constexpr int kMost = 6;
   const bool policy = target.starts_with("policy:");
@@ -70,7 +70,7 @@ std::string Made(dom::object made, const std::string& target) {
   return text;
 }
 
-/// The fields that differ, shortly: "capacity 1 → 2, shadow false → true".
+/// The changed fields, in short: "capacity 1 → 2, shadow false → true".
 std::string Summary(dom::element entry) {
   dom::object before;
   dom::object after;
@@ -78,7 +78,7 @@ std::string Summary(dom::element entry) {
   const bool is = entry["after"].get(after) == simdjson::SUCCESS;
   if (!is) return was ? "gone" : "";
   if (!was && TextOf(entry, "action") == "key.reset") {
-    // What a reset answers is not what it made.
+    // A reset's answer is not a created object.
     std::string_view status;
     const bool unknown = after["status"].get(status) == simdjson::SUCCESS && status == "UNKNOWN";
     return unknown ? "unknown: the store did not answer in time" : "";
@@ -97,7 +97,7 @@ std::string Summary(dom::element entry) {
   return text;
 }
 
-/// Prints the entries it is given until there are enough. Not thread-safe.
+/// Prints entries until there are enough. Not thread-safe.
 class Printer {
  public:
   explicit Printer(const Words& words) : words_(words) {}
@@ -127,7 +127,7 @@ int Run(const Words& words) {
   dom::parser parser;
   std::int64_t before = 0;
   do {
-    // Of those that are asked for there may be few: then a page is read whole.
+    // The requested ones may be few: then a page is read whole.
     const std::size_t page =
         words.name.empty() ? std::min<std::size_t>(static_cast<std::size_t>(words.limit), kPage)
                            : kPage;

@@ -41,13 +41,13 @@ bool IsAllowed(dom::element object) {
   return object["allowed"].get(allowed) == simdjson::SUCCESS && allowed;
 }
 
-/// No policy that is enforced applies. The default policy meets every bare key, so this is for
-/// descriptors alone. Whether shadow policies applied is known to `weir explain` only.
+/// No policy that is enforced applies. The default policy applies to every bare key, so this is for
+/// descriptors only. Only `weir explain` knows whether shadow policies applied.
 bool IsUnmatched(dom::element answer) {
   return NumberOf(answer, "limit") == 0 && TextOf(answer, "policy").empty();
 }
 
-/// Why a check is refused for good. A policy may charge more than the check says.
+/// Why a check is refused permanently. A policy may charge more than the check's cost.
 std::string NeverAllowed(std::int64_t cost, std::int64_t limit) {
   const std::string which = cost > limit ? "cost " + std::to_string(cost) : "the cost";
   return which + " exceeds the limit of " + std::to_string(limit) + "; it can never be allowed";
@@ -79,13 +79,13 @@ void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false
 }
 
 /// Says what is probably misspelt in a request that no policy applies to, if the service answers
-/// that: it may want another key for it.
+/// that: it may require another key for it.
 void PrintHint(dom::element explanation) {
   const std::string hint = TextOf(explanation, "hint");
   if (!hint.empty()) std::cerr << "weir: " << Shown(hint) << '\n';
 }
 
-/// What is said of a check that no policy applies to: the service may want another key to tell why.
+/// Output for a check that no policy applies to: the service may require another key to say why.
 void PrintUnmatched(const Words& words, bool allowed) {
   const auto reply =
       words.remote.Exchange("GET", "/admin/explain?cost=0" + words.subject.EntryQuery());
@@ -121,7 +121,7 @@ int RunCheck(const Words& words) {
                           });
 }
 
-/// A policy that another one replaces, or without a limit, has no bucket and so nothing left.
+/// A policy that another one replaces, or without a limit, has no bucket and so nothing remaining.
 std::string LeftOf(dom::element policy) {
   if (TextOf(policy, "bucket").empty()) return "-";
   return std::to_string(NumberOf(policy, "remaining"));
@@ -150,7 +150,7 @@ int RunExplain(const Words& words) {
     if (!TextOf(answer, "throttle").empty()) {
       std::cout << Shown(WithWaits(std::exchange(note, {}))) << "\na check of this key: ";
     }
-    // Without a policy the service alone knows why; else the lines below say it.
+    // Without a policy only the service knows why; otherwise the lines below say it.
     if (IsUnmatched(answer)) {
       std::cout << Shown(WithWaits(TextOf(answer, "why"))) << '\n';
       PrintHint(answer);

@@ -26,7 +26,7 @@ struct HealthOptions {
   std::int64_t seconds = 30;
 };
 
-/// With /readyz if it has no path: the other pages of a service answer however it is.
+/// Adds /readyz if it has no path: other pages of a service answer whatever its state.
 std::string WithPath(std::string url) {
   const std::size_t scheme = url.find("://");
   const std::size_t host = scheme == std::string::npos ? 0 : scheme + 3;

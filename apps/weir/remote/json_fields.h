@@ -1,6 +1,6 @@
 #pragma once
 
-// Fields of a JSON object that need not be there.
+// Fields of a JSON object that may be missing.
 
 #include <simdjson.h>
 
@@ -9,7 +9,7 @@
 
 namespace weir::app {
 
-/// The text of a field; anything but a text as JSON; empty if there is none.
+/// The text of a field; other values as JSON; empty if there is none.
 inline std::string TextOf(simdjson::dom::element object, const char* field) {
   simdjson::dom::element value;
   if (object[field].get(value) != simdjson::SUCCESS) return {};
@@ -24,7 +24,7 @@ inline std::int64_t NumberOf(simdjson::dom::element object, const char* field) {
   return object[field].get(number) == simdjson::SUCCESS ? number : 0;
 }
 
-/// The reason that the service gives with a refusal.
+/// The reason that the service gives for a refusal.
 inline std::string MessageOf(const std::string& body) {
   simdjson::dom::parser parser;
   simdjson::dom::element object;

@@ -16,7 +16,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// Long enough for a sentence with the path of a file in it: at the end of it stands what to do.
+// Enough for a sentence with the path of a file in it: what to do is at the end of it.
 constexpr std::size_t kLine = 500;
 
 using Rows = std::vector<std::pair<std::string, std::string>>;

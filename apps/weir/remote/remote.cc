@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMessageColumns = 300;
 
-/// In the words of the command line.
+/// Rewords a message in terms of the command line.
 std::string InOptions(std::string message) {
   constexpr std::string_view kField = "give a new expiresAt, or null to keep it";
   const std::size_t at = message.find(kField);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What all commands that speak to a running service share: where it is, how they fail, and their
+// What all commands that talk to a running service share: where it is, how they fail, and their
 // exit codes (docs/reference/cli.md).
 
 #include <functional>
@@ -14,13 +14,13 @@ namespace weir::app {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitNo = 1,           ///< limited, different, or another answer that is a no
+  kExitNo = 1,           ///< limited, different, or another negative answer
   kExitUsage = 2,        ///< the command line or a file it names is wrong
-  kExitUnreachable = 3,  ///< nobody answers, or not as a service would
+  kExitUnreachable = 3,  ///< no answer, or not one of a service
   kExitRefused = 4,      ///< the service refused: no key, not found, in conflict
 };
 
-/// Where the service is and how to get in, as the options and the environment have it.
+/// Where the service is and how to authenticate, from the options and the environment.
 ///
 /// Thread safety: as any value.
 struct Access {
@@ -39,19 +39,19 @@ struct Remote {
 
   void AddTo(Syntax word);
 
-  /// Sends and hands the answer to `show`, unless it is a refusal: then says so. Prints the body
-  /// instead if --json was given. Returns the exit code; `show` gives it for an answer of success.
+  /// Sends and passes the answer to `show`, or reports a refusal. Prints the body
+  /// instead if --json was given. Returns the exit code; `show` returns it for a success.
   int Ask(std::string_view method, const std::string& target, std::string_view body,
           const std::function<int(const ServiceReply&)>& show) const;
 
-  /// The same without a word about success or failure: an error holds what is to be said.
+  /// Likewise without printing anything: an error holds what to report.
   Result<ServiceReply> Exchange(std::string_view method, const std::string& target,
                                 std::string_view body = {}) const;
 };
 
-/// Says on standard error what went wrong and gives the exit code for it.
+/// Prints the error to standard error and returns its exit code.
 int Fail(const Error& error);
-/// The same for a response that is not what this program understands.
+/// Likewise for a response that this program does not understand.
 int FailUnexpected();
 /// The same for a refusal of the service, from its body; `about` names what it refuses, if not the
 /// command as a whole.

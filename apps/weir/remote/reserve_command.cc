@@ -16,7 +16,7 @@
 #include "store/reserve/reservation.h"
 #include "weir/quota.h"
 
-// weir reserve: charges an estimate. weir settle: says what it really cost.
+// weir reserve: charges an estimate. weir settle: reports the actual cost.
 
 namespace weir::app::reserve_command {
 namespace {
@@ -41,7 +41,7 @@ bool IsTrue(dom::element object, const char* field) {
   return object[field].get(value) == simdjson::SUCCESS && value;
 }
 
-/// Hands the answer to `show` unless it is not one, or --json has printed it.
+/// Passes the answer to `show` unless it is invalid, or --json has printed it.
 int AskFor(const Remote& remote, const char* target, const std::string& body, const char* success,
            const std::function<void(dom::element)>& show) {
   return remote.Ask("POST", target, body, [&](const ServiceReply& reply) -> int {

@@ -9,7 +9,7 @@
 #include "remote/remote.h"
 #include "remote/subject_words.h"
 
-// weir reset: forgets what buckets were charged.
+// weir reset: clears what buckets were charged.
 
 namespace weir::app::reset_command {
 namespace {

@@ -60,7 +60,7 @@ std::string Reason(CURLcode code, const char* detail, double timeout) {
   }
 }
 
-/// The easy interface with what every request has. Not thread-safe.
+/// The easy interface with the options of every request. Not thread-safe.
 class Exchange {
  public:
   bool ok() const { return curl_ != nullptr; }

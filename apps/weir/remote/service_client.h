@@ -20,26 +20,26 @@ struct ServiceReply {
   std::string_view Header(std::string_view name) const noexcept;
 };
 
-/// Where a service is and what it wants to see.
+/// Where a service is and how to authenticate.
 struct ServiceAccess {
   std::string url = "http://127.0.0.1:8080";
-  std::string key = {};         ///< goes along as X-API-Key if it is not empty
+  std::string key = {};         ///< sent as X-API-Key if it is not empty
   std::string ca = {};          ///< PEM file; empty: the authorities that the system trusts
   std::string cert = {};        ///< PEM file, for mutual TLS
   std::string cert_key = {};    ///< PEM file
-  double timeout_seconds = 60;  ///< for all of an exchange
+  double timeout_seconds = 60;  ///< for the whole exchange
 };
 
 /// Speaks HTTP/1.1 to a running service, with TLS if the URL says https: blocking, a connection per
 /// request.
 ///
-/// Thread-safe: it holds nothing but names.
+/// Thread-safe: it holds only settings.
 class ServiceClient {
  public:
   /// kInvalidArgument names the option that is wrong.
   static Result<ServiceClient> For(ServiceAccess access);
 
-  /// kUnavailable if nobody answers there in time, or not in HTTP, or is not who he should be.
+  /// kUnavailable if there is no answer in time, or not in HTTP, or the certificate is not trusted.
   Result<ServiceReply> Send(std::string_view method, std::string_view target,
                             std::string_view body = {}) const;
 
@@ -52,10 +52,10 @@ class ServiceClient {
   ServiceAccess access_;
 };
 
-/// A blocking TCP connection; -1 if there is none to be had. The caller closes it.
+/// A blocking TCP connection; -1 if it cannot be made. The caller closes it.
 int ConnectTcp(const std::string& host, const std::string& port);
 
-/// Percent-encodes everything but letters, digits and -_.~.
+/// Percent-encodes everything except letters, digits and -_.~.
 std::string UrlEscaped(std::string_view text);
 
 }  // namespace weir::app

@@ -4,7 +4,7 @@
 #include "remote/json_rows.h"
 #include "remote/remote.h"
 
-// weir status: is the service well, and what has it done.
+// weir status: whether the service is healthy, and what it has done.
 
 namespace weir::app::status_command {
 namespace {

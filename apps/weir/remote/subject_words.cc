@@ -21,7 +21,7 @@ bool SubjectWords::Valid() const {
     return false;
   }
   if (!domain.empty() && entries.empty()) {
-    // A key of this text would be another one than the caller means.
+    // A key with this text would be another one than the caller means.
     const std::string entry = key.find('=') == std::string::npos ? "user=42" : key;
     std::cerr << "weir: --domain requires entries, as in --domain " << Shown(domain) << " -e "
               << Shown(entry) << "; a bare key has no domain\n";

@@ -1,6 +1,6 @@
 #pragma once
 
-// What check, reserve, explain and reset are about: a key, or the entries of a descriptor.
+// The subject of check, reserve, explain and reset: a key, or the entries of a descriptor.
 
 #include <cstdint>
 #include <optional>
@@ -19,10 +19,10 @@ struct SubjectWords {
 
   void AddTo(Syntax word, const std::string& about_key);
 
-  /// Nothing wrong with them; else says so. Notes a key that looks like an entry.
+  /// True if they are valid; else prints why not. Notes a key that looks like an entry.
   bool Valid() const;
 
-  /// What a body may say besides whom it is about and the cost.
+  /// What a body may contain besides its subject and the cost.
   struct More {
     std::optional<std::int64_t> expires_after_ms = std::nullopt;
     bool overdraw = false;

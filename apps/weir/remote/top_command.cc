@@ -15,7 +15,7 @@
 #include "remote/json_fields.h"
 #include "remote/remote.h"
 
-// weir top: what the service does now, and which keys it does it for.
+// weir top: what the service does now, and for which keys.
 
 namespace weir::app::top_command {
 namespace {
@@ -31,7 +31,7 @@ struct Words {
   std::size_t widest = kWhole;  ///< of a name: on a screen that is redrawn, a line stays one
 };
 
-// A signal handler can reach nothing else.
+// A signal handler can access nothing else.
 volatile std::sig_atomic_t interrupted = 0;
 
 std::uint64_t CountOf(dom::element object, const char* field) {
@@ -109,7 +109,7 @@ Result<std::string> View(const Words& words) {
     if (!top.ok()) return top.error();
     json.RawField(one, *top);
     const std::string table = KeyTable(*top, one, words.widest);
-    // Most services have nothing on trial.
+    // Most services have no policy on trial.
     dom::array keys;
     const bool empty =
         parser.parse(*top)["keys"].get(keys) == simdjson::SUCCESS && keys.size() == 0;

@@ -12,7 +12,7 @@ namespace weir::app {
 /// "1 d 1 h". Rounded up.
 std::string Wait(std::int64_t milliseconds);
 
-/// The text with such times in place of its "90000 ms".
+/// The text with times such as "90000 ms" replaced by these.
 std::string WithWaits(std::string_view text);
 
 }  // namespace weir::app

@@ -50,7 +50,7 @@ ManagedPolicies::ManagedPolicies(const config::Config& config, Apply apply)
     : path_(config.data + "/xds.state"), lenient_(config.lenient), apply_(std::move(apply)) {}
 
 Status ManagedPolicies::PutInForce(const xds::State& state) {
-  // Another stream begins with what is in force already; its version may have another name.
+  // Another stream begins with what is already in force; its version may have another name.
   std::string bytes = xds::Serialize({"", state.resources});
   if (known() && bytes == in_force_) return {};
   std::vector<policy::Definition> policies;

@@ -16,21 +16,21 @@
 
 namespace weir::app {
 
-/// Policies that a control plane gives (xDS). The last state that was put in force is kept in the
+/// Policies from a control plane (xDS). The last state that was put in force is kept in the
 /// data folder, so that a node that starts while the control plane is down has its limits.
 ///
 /// Thread-safe.
 class ManagedPolicies {
  public:
-  /// Puts policies in force in place of those before, unless there are problems; says what is
+  /// Replaces the policies in force, unless there are problems; returns what is
   /// wrong.
   using Apply = std::function<std::vector<policy::yaml::Problem>(
       std::vector<policy::Definition>, std::vector<policy::yaml::Problem>)>;
 
-  /// Null if xds.server is not set. Applies what was kept, and subscribes.
+  /// Null if xds.server is not set. Applies the stored state, and subscribes.
   static Result<std::unique_ptr<ManagedPolicies>> Open(const config::Config& config, Apply apply);
 
-  /// Some state is in force: one of the control plane's, or the one that was kept.
+  /// A state is in force: one from the control plane, or the stored one.
   bool known() const noexcept { return known_.load(std::memory_order_acquire); }
   /// weir_xds_*.
   void Collect(telemetry::TextWriter& out) const;
@@ -41,11 +41,11 @@ class ManagedPolicies {
   void Restore();
   void Keep(const std::string& bytes) const;
 
-  const std::string path_;  // of the state that is kept
+  const std::string path_;  // of the stored state
   const bool lenient_;
   const Apply apply_;
   std::atomic<bool> known_{false};
-  std::string in_force_;  // serialized; of the subscription's thread
+  std::string in_force_;  // serialized; used only by the subscription's thread
   std::optional<xds::Subscription> subscription_;
 };
 

@@ -1,4 +1,4 @@
-// weir migrate: makes the tables of SQL stores, or brings them up to date, and says which.
+// weir migrate: creates the tables of SQL stores, or brings them up to date, and lists them.
 
 #include <functional>
 #include <iostream>
@@ -24,7 +24,7 @@ bool IsPostgres(const std::string& url) {
 /// The tables of one part of the service in one database.
 struct Tables {
   const char* name;
-  std::string flag;  ///< that named it
+  std::string flag;  ///< the flag that named it
   std::string url;
   std::function<Status(const std::string& url)> migrate;
 };
@@ -33,7 +33,7 @@ Status OnlyPostgres(const std::string& flag) {
   return Error{Code::kInvalidArgument, flag + ": only postgres:// databases have tables to create"};
 }
 
-/// Those of a database that nodes share.
+/// The tables of a database that nodes share.
 std::vector<Tables> OfStore(const std::string& flag, const std::string& url) {
   const library::BackendKind* const kind = library::FindBackend(url);
   std::vector<Tables> all;

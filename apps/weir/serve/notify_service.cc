@@ -18,7 +18,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::size_t kWorkers = 8;
-// So few that a provider that is down does not keep other users waiting for long.
+// Few enough that a provider that is down does not keep other users waiting for long.
 constexpr std::size_t kMessagesPerWorker = 4;
 
 notify::DefaultCap CapOf(const config::Config::Notify& wanted) {
@@ -70,7 +70,7 @@ class EmbeddedNotify final : public NotifyService {
     return std::unique_ptr<NotifyService>(std::move(service));
   }
 
-  // The database has answers for all parts, which may use each other then.
+  // The database still calls back into all parts, which may use each other then.
   void Close() override { sender_->Stop(); }
 
   notify::NotifyApi& api() noexcept override { return *api_; }
@@ -88,7 +88,7 @@ class EmbeddedNotify final : public NotifyService {
   std::optional<notify::sqlite::OutboxSender> sender_;
 };
 
-/// PostgreSQL and Kafka, with Redis in front if there is one. `weir sender` delivers.
+/// PostgreSQL and Kafka, with Redis in front if configured. `weir sender` delivers.
 class BrokerNotify final : public NotifyService {
  public:
   static Result<std::unique_ptr<NotifyService>> Open(const config::Config::Notify& wanted) {
@@ -138,7 +138,7 @@ class BrokerNotify final : public NotifyService {
  private:
   BrokerNotify() = default;
 
-  std::optional<notify::NotifyApi> api_;  // first, so that they go last: the others answer them
+  std::optional<notify::NotifyApi> api_;  // first, so destroyed last: the others answer through it
   std::optional<notify::LedgerApi> ledger_api_;
   // Each is used by those below it.
   std::unique_ptr<notify::kafka::KafkaPublisher> publisher_;

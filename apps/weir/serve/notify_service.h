@@ -13,7 +13,7 @@
 
 namespace weir::app {
 
-/// Thread safety: for the thread that made it; what runs inside has threads of its own.
+/// Thread safety: for the thread that created it; its parts have threads of their own.
 class NotifyService {
  public:
   /// `database` must outlive this, and be closed after Close and before this is destroyed.
@@ -21,13 +21,13 @@ class NotifyService {
                                                      sqlite::Database& database);
   virtual ~NotifyService() = default;
 
-  /// Finishes the messages that are being delivered, and answers what does not wait for `database`.
-  /// Nobody may ask for anything afterwards, nor use the API's limits.
+  /// Finishes the messages being delivered, and answers what does not wait for `database`.
+  /// Nothing may be requested afterwards, nor the API's limits used.
   virtual void Close() = 0;
 
   virtual notify::NotifyApi& api() noexcept = 0;
   virtual notify::LedgerApi& ledger() noexcept = 0;
-  /// Whether the database of users and messages answers.
+  /// Whether the database of users and messages responds.
   virtual bool up() const noexcept = 0;
 };
 

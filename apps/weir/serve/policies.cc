@@ -62,7 +62,7 @@ Result<std::unique_ptr<policy::PolicyStore>> OpenPolicyStore(const config::Confi
         "ignoring the policies in this node's data folder: policy_store is a database",
         {{"policies", static_cast<std::int64_t>(left)}});
   }
-  // If it is the store's, that one is warned about.
+  // If it is the store's URL, the warning is about the store.
   if (config.policy_store != "auto") WarnOfPlaintext("policy_store", url);
   const library::BackendKind* const kind = library::FindBackend(url);
   if (kind == nullptr || kind->open_policies == nullptr)

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the policies of the admin API are: the only place where their backends are named.
+// Where the policies of the admin API are stored: the only place where their backends are named.
 
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace weir::app {
 
-/// The URL that config.policy_store comes to: `auto` is config.store if nodes can share that, and
+/// The URL that config.policy_store resolves to: `auto` is config.store if nodes can share that,
 /// else `sqlite:`. May hold a password.
 std::string PolicyStoreUrl(const config::Config& config);
 

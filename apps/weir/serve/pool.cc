@@ -12,10 +12,10 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// A limit on open files that leaves fewer connections than this is worth a warning to anybody.
+/// If the limit on open files leaves fewer connections than this, that is always worth a warning.
 constexpr std::size_t kFewConnections = 1'000;
 
-/// Nobody asked for the default number, so that a few less are no reason to warn.
+/// The default number was not chosen by anyone, so slightly fewer are no reason to warn.
 std::size_t ConnectionsOf(const config::Config& config, std::size_t descriptors) {
   const std::size_t wanted = config.limits.max_connections;
   const net::DescriptorBudget budget = net::FitToDescriptors(wanted * descriptors);
@@ -35,7 +35,7 @@ std::size_t ConnectionsOf(const config::Config& config, std::size_t descriptors)
   return std::max<std::size_t>(connections, 1);
 }
 
-/// Whoever is on this machine, or is a proxy, comes for many.
+/// Clients on this machine, and proxies, connect for many.
 net::ClientBound ClientsOf(const config::Config& config, std::size_t connections) {
   net::ClientBound bound;
   bound.most = config.limits.max_connections_per_address;

@@ -7,7 +7,7 @@
 
 namespace weir::app {
 
-/// The reactors that a configuration asks for, with as many connections as the limit on file
+/// The reactors of a configuration, with as many connections as the limit on file
 /// descriptors has room for if each takes `descriptors`.
 net::PoolOptions PoolOf(const config::Config& config, std::size_t descriptors);
 

@@ -1,4 +1,4 @@
-// Policies that do not fit the store they are kept in.
+// Policies that do not suit the store they are kept in.
 
 #include <utility>
 

@@ -27,13 +27,13 @@ An address may be a port alone: 8080 listens on 127.0.0.1 only, :8080 on every I
   weir serve --config weir.yaml --policies policies.yaml
   curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
 
-/// Of settings that few need; --help is to fit on a screen.
+/// Settings that few users need; hidden, so that --help fits on a screen.
 bool IsRare(std::string_view key) {
   return key == "stores" || key.starts_with("move.") || key.starts_with("region.") ||
          key.starts_with("xds.") || key == "unmatched";
 }
 
-/// What the flags say: one list of values per setting that has a flag.
+/// The values of the flags: one list per setting that has a flag.
 struct Flags {
   std::string file;
   std::vector<std::vector<std::string>> values;
@@ -79,7 +79,7 @@ std::optional<config::Config> LoadConfig(const Flags& flags) {
 
 /// Serves until SIGTERM or SIGINT; SIGHUP reloads.
 int Serve(const Flags& flags) {
-  // Blocked before any thread is made, so that all of them inherit it and sigwait gets every
+  // Blocked before any thread is created, so that all of them inherit it and sigwait gets every
   // signal.
   sigset_t signals;
   sigemptyset(&signals);

@@ -60,8 +60,8 @@ Service::~Service() {
   watcher_.reset();
   live_.reset();
   if (pool_) pool_->Stop();
-  // First everything is closed, and only then is anything destroyed, the reactors last: each store
-  // has answers under way, and whoever is told may use any other. A store that is closed refuses.
+  // Everything is closed first, and only then is anything destroyed, the reactors last: each store
+  // has answers under way, and their callbacks may use any other. A closed store refuses.
   if (config_changes_) config_changes_->Close();
   if (slots_) slots_->Close();
   if (claim_audit_) claim_audit_->Close();
@@ -235,7 +235,7 @@ std::array<net::DoorFigures, 3> Service::Doors() const {
 }
 
 std::optional<admin::StoreHealth> Service::Readiness() const {
-  // A node that has never seen the policies would let pass what they limit.
+  // A node that has never seen the policies would allow what they limit.
   if (!policy_store_->health().known || (managed_ && !managed_->known())) {
     return admin::StoreHealth{.up = false, .serving = false, .policies_known = false};
   }

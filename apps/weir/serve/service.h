@@ -48,21 +48,21 @@
 
 namespace weir::app {
 
-/// How long the peers of a door may take, and how long they may say nothing.
+/// How long the peers of a door may take, and how long they may be idle.
 net::Stream::Times TimesOf(const config::Config& config, std::chrono::milliseconds idle);
 
 /// A running service.
 ///
-/// Thread safety: for the thread that made it; what runs inside has threads of its own.
+/// Thread safety: for the thread that created it; its parts have threads of their own.
 class Service {
  public:
   /// Opens everything; nothing is served before Start.
   static Result<std::unique_ptr<Service>> Open(config::Config config);
   ~Service();
 
-  /// Serves from now on. Prints one line per open door.
+  /// Starts to serve. Prints one line per open door.
   void Start();
-  /// Reloads the policy files and certificates; what is wrong changes nothing and is logged.
+  /// Reloads the policy files and certificates; invalid ones change nothing and are logged.
   void Reload();
   /// Stops accepting, answers what was accepted, saves the limiter's state.
   void Stop();
@@ -148,9 +148,9 @@ class Service {
   std::optional<net::ReactorPool> pool_;
   std::optional<admin::LiveTotals> live_;
   std::unique_ptr<policy::FileWatcher> watcher_;
-  std::unique_ptr<ManagedPolicies> managed_;  // null: no control plane gives policies
+  std::unique_ptr<ManagedPolicies> managed_;  // null: no control plane provides policies
   std::vector<std::string> lines_;
-  std::string dashboard_;  ///< its address, as a browser takes it; empty: there is none
+  std::string dashboard_;  ///< its address, for a browser; empty: there is none
 };
 
 }  // namespace weir::app

@@ -20,21 +20,21 @@ Status ToStatus(const access::Admission& admission, Operation operation) {
 }
 
 /// GET /v1/auth carries the headers of the client that a proxy asks about, and that client's key is
-/// none of ours: only the field that the proxy itself sets counts there.
+/// not one of ours: only the field that the proxy itself sets counts there.
 std::string_view KeyFor(const http::Request& request) {
   return request.path == "/v1/auth" ? request.Find("X-Weir-Key") : admin::ApiKeyOf(request);
 }
 
-/// A proxy that asks by GET /v1/auth passes on what a browser said to the site behind it.
+/// A proxy that calls GET /v1/auth passes on what a browser sent to the site behind it.
 bool PassesOnABrowser(const http::Request& request) { return request.path == "/v1/auth"; }
 
-/// What needs a key wherever there are any, and is open to this machine where there are none.
+/// Operations that need a key if any are configured, and otherwise are open to this machine only.
 bool IsPrivate(Operation operation) {
   return operation == Operation::kGiveBack || operation == Operation::kSlotsChange ||
          operation == Operation::kSend;
 }
 
-/// What the audit log calls a method that may give permits back; empty: it may not.
+/// What the audit log calls a method that may return permits; empty: it does not.
 std::string_view GivesBack(const grpc::Method& method) {
   if (method.path().ends_with("/Refund")) return "check.refund";
   if (method.path().ends_with("/Release")) return "check.release";
@@ -91,7 +91,7 @@ service::HttpOptions::Authorize Service::Authorized(Operation operation) const {
   };
 }
 
-/// A browser shows its certificate whichever site's page makes it send a request, unlike a key.
+/// A browser sends its certificate whichever site's page triggers the request, unlike a key.
 std::optional<http::Response> Service::RefuseForged(const http::Request& request,
                                                     std::string_view remote,
                                                     const access::Admission& admission) const {
@@ -100,7 +100,7 @@ std::optional<http::Response> Service::RefuseForged(const http::Request& request
   return guard_->RefusePage(request, remote, /*private_to_machine=*/false);
 }
 
-/// Where anybody may give back, what a caller calls its key has not been looked at.
+/// If everyone may return permits, the key that a caller claims has not been checked.
 std::string Service::WhoGaveBack(const http::Request& request, std::string_view remote) const {
   if (guard_->gate().IsOpen(Operation::kGiveBack)) return admin::WhoAsks({}, remote);
   if (!request.caller.empty()) return request.caller + " from " + std::string(remote);
@@ -118,8 +118,8 @@ service::HttpOptions::Authorize Service::AuthorizedToGiveBack() const {
   };
 }
 
-/// The admin API's own routes are guarded one by one (admin::Guarded), with more than keys; here
-/// all the others are, those of the products.
+/// The admin API's own routes are guarded one by one (admin::Guarded), with more than keys; this
+/// guards all the others, those of the products.
 void Service::GuardRoutes(http::Router& router) {
   std::vector<Operation> operations;
   for (const auto& [method, path] : router.routes()) {
@@ -144,13 +144,13 @@ void Service::GuardRoutes(http::Router& router) {
   });
 }
 
-/// Many a second: one entry a minute for each caller.
+/// There are many a second: one entry a minute for each caller.
 void Service::AuditClaim(const http::Request& request, const std::string& config,
                          std::size_t count) {
   audit_tally_->Note(admin::WhoAsks(request), "slot.claim", config, count);
 }
 
-/// What a dispatcher claimed in the database itself: it has no key, only the name that it gives.
+/// What a dispatcher claimed directly in the database: it has no key, only the name that it gives.
 void Service::AuditNote(const slots::ClaimNote& note, const slots::ClaimAudit::Written& written) {
   policy::AuditEntry entry{.at = note.minute * 1'000'000,
                            .who = "database: " + note.by,

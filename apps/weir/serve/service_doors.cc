@@ -47,7 +47,7 @@ void Service::AddRoutes(http::Router& router, limiter::PolicyLimiter& limiter) {
   const auto operated = [this, audited](std::string action, http::Handler handler) {
     return admin::Guarded(*guard_, audited(std::move(action), std::move(handler)));
   };
-  // Only changes are audited, and among what it guards there is one.
+  // Only changes are audited, and one of the guarded operations is a change.
   const auto flushed = [operated](http::Handler handler) {
     return operated("slots.flush", std::move(handler));
   };
@@ -127,7 +127,7 @@ Status Service::OpenResp() {
           .admitted();
     };
   }
-  // Whoever may use it may do anything to any key: without keys, only whom the admin API admits.
+  // Its users may do anything to any key: without keys, only those that the admin API admits.
   options.hooks.stores = [this, &gate](std::string_view address, std::string_view password) {
     if (!gate.has_keys()) return guard_->Admits(address, password);
     return gate

@@ -19,7 +19,7 @@ namespace {
 using telemetry::Level;
 using telemetry::Log;
 
-/// A change may move requests that name no domain to another one, and away from their limits; also
+/// A change may move requests without a domain to another one, and away from their limits; so may
 /// one that was made while the service was down, which is why `limited`, the domain that they
 /// belonged to when it last ran, is kept in the database.
 std::function<void(const policy::PolicySet&)> WarnOfAnotherDomain(sqlite::Database& database,
@@ -27,7 +27,7 @@ std::function<void(const policy::PolicySet&)> WarnOfAnotherDomain(sqlite::Databa
   return [&database, limited = std::move(limited),
           starting = true](const policy::PolicySet& next) mutable {
     const std::string& now = next.implied_domain();
-    // At the start, policies of others may still be on their way.
+    // At startup, policies of other sources may still be on their way.
     if (std::exchange(starting, false) && !next.HasDomain(now)) return;
     if (!limited.empty() && limited != now) {
       Log(Level::kWarn, "requests that name no domain belong to another one now",
@@ -89,10 +89,10 @@ void Service::ReloadPolicies() {
   if (problems.empty()) NoteEnvoyCharge();
 }
 
-/// Once for each file of envoyproxy/ratelimit that leaves `charge` open: it is not charged as
-/// there.
+/// Logs once for each file of envoyproxy/ratelimit that leaves `charge` unset: it is not charged as
+/// it would be there.
 void Service::NoteEnvoyCharge() {
-  std::vector<policy::yaml::Problem> ignored;  // they have just been read
+  std::vector<policy::yaml::Problem> ignored;  // they have just been reported
   const std::vector<std::string> files = policy::PolicyFiles(config_.policies, ignored);
   for (std::string& file : policy::FilesWithoutCharge(files)) {
     const std::lock_guard lock(reload_mutex_);
@@ -101,7 +101,7 @@ void Service::NoteEnvoyCharge() {
   }
 }
 
-/// What changed goes into the audit log, as changes through the admin API do.
+/// Changes go into the audit log, like changes through the admin API.
 std::vector<policy::yaml::Problem> Service::Reloaded(
     const std::function<std::vector<policy::yaml::Problem>()>& load) {
   const std::lock_guard lock(reload_mutex_);

@@ -206,7 +206,7 @@ void Stores::Drain() {
 }
 
 void Stores::Close() {
-  if (memory_keys_) memory_keys_->Stop();  // it takes its time, and nobody waits for it any more
+  if (memory_keys_) memory_keys_->Stop();  // it takes a while, and no one waits for it any more
   key_reader_.reset();
   for (const auto& distant : distant_) distant->Close();
   leasing_.clear();  // their timers are the reactors'
@@ -226,7 +226,7 @@ std::optional<admin::StoreHealth> Stores::health() const {
     const library::LostState lost = distant->lost_state().value_or(library::LostState());
     all.times_lost += lost.times;
     all.lost_at = std::max(all.lost_at, lost.at);
-    // That of a store that is down says more than that of one which is back.
+    // The error of a store that is down matters more than that of one that is back.
     if (health.last_error.empty() || (health.up && !all.last_error.empty())) continue;
     all.last_error = (distant->name().empty() ? "" : distant->name() + ": ") + health.last_error;
   }
@@ -248,7 +248,7 @@ void Stores::Collect(telemetry::TextWriter& out) const {
   if (engine_) admin::CollectKeys(engine_->size(), engine_->stats(), out);
 }
 
-/// The keys of one server after those of another: a cursor says which one it is of.
+/// The keys of one server after those of another: a cursor says which server it belongs to.
 Result<store::KeyPage> Stores::ReadKeys(const store::KeyQuery& query) const {
   const auto read = [this](std::size_t member, const store::KeyQuery& inner) {
     return members_[member] == nullptr ? Result<store::KeyPage>(memory_keys_->Read(inner))
@@ -279,7 +279,7 @@ std::size_t Stores::CurrentReactor() const {
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     if (pool_.reactor(i).context().get_executor().running_in_this_thread()) return i;
   }
-  std::abort();  // only reactors ask
+  std::abort();  // only reactors call this
 }
 
 void Stores::ListKeys(store::KeyQuery query, KeyReader::Done done) {
@@ -290,7 +290,7 @@ store::FindHeld Stores::FindHeld() {
   if (only_memory()) return nullptr;
   return [this](std::vector<std::string> buckets, store::HeldFound done) {
     struct Search {
-      std::vector<store::HeldHere> found;  // of the thread that asks, as the next
+      std::vector<store::HeldHere> found;  // used by the calling thread, like the next
       std::size_t left = 0;
       std::vector<std::string> buckets;
       store::HeldFound done;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Where the limits of a service are: in this process, in a store that many share, or in several of
-// them. Everything that differs between these for `weir serve` and `weir proxy` is in here.
+// them. Everything that differs between these for `weir serve` and `weir proxy` is here.
 
 #include <cstddef>
 #include <memory>
@@ -34,35 +34,35 @@ namespace weir::app {
 /// The store behind the limiters of all reactors.
 ///
 /// Thread safety: health, Collect and the listing of keys from any thread; the rest is for the
-/// thread that made it.
+/// thread that created it.
 class Stores {
  public:
-  /// `snapshot` is the file of the memory store's state. Where keys live may follow from
-  /// `catalog`. `leasing`: as the catalog compiles leased policies. All others must outlive this.
+  /// `snapshot` is the file of the memory store's state. `catalog` may determine where keys
+  /// live. `leasing`: as the catalog compiles leased policies. All others must outlive this.
   static Result<std::unique_ptr<Stores>> Open(const config::Config& config,
                                               const std::string& snapshot, net::ReactorPool& pool,
                                               policy::Catalog& catalog, bool leasing);
   ~Stores();
 
-  /// For the limiter of reactor `index`; once each.
+  /// For the limiter of reactor `index`; call it once for each.
   std::unique_ptr<store::Store> Take(std::size_t index);
 
-  /// Gives back what the reactors hold of leased limits; from now on every check asks the store.
-  /// While the reactors run.
+  /// Returns what the reactors hold of leased limits; from then on every check asks the store.
+  /// Call it while the reactors run.
   void Drain();
 
-  /// Everything that still waits is answered, and the reactors are let go of; the memory store is
-  /// saved. When the reactors have ended and before they are destroyed.
+  /// Answers everything that still waits, and releases the reactors; saves the memory
+  /// store. Call it when the reactors have ended and before they are destroyed.
   void Close();
 
-  /// How it is, if it can be anything but well.
+  /// Its health; nothing if it cannot fail.
   std::optional<admin::StoreHealth> health() const;
   void Collect(telemetry::TextWriter& out) const;
-  /// On a reactor's thread, where `done` runs, too: at once if the keys are in this process.
+  /// On a reactor's thread, where `done` runs, too, but never before this returns.
   void ListKeys(store::KeyQuery query, KeyReader::Done done);
   /// What the reactors hold of leased buckets; see store::FindHeld. Null if nothing can be leased.
   store::FindHeld FindHeld();
-  /// Nothing if that is not known without counting them.
+  /// Nothing if that is unknown without counting them.
   std::optional<std::size_t> CountKeys() const {
     return only_memory() ? std::optional(engine_->size()) : std::nullopt;
   }
@@ -95,11 +95,11 @@ class Stores {
   std::optional<KeyReader> key_reader_;
 };
 
-/// What is most likely a mistake: policies that no request can meet, and those that the store which
+/// Likely mistakes: policies that no request can match, and those that the store which
 /// config.store names cannot charge together, though they may meet.
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
-/// What is no mistake, but good to know before it is used: policies that a Redis Cluster charges
-/// one after the other, because only several descriptors of one request meet them.
+/// Not a mistake, but good to know beforehand: policies that a Redis Cluster charges
+/// one after the other, because only several descriptors of one request match them.
 std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app

@@ -10,13 +10,13 @@
 
 namespace weir::app {
 
-/// The traces of a process: what is recorded, and the thread that exports it. Made where
-/// traces.endpoint is set, before the first limiter, and kept until the last one has gone.
+/// The traces of a process: what is recorded, and the thread that exports it. Created if
+/// traces.endpoint is set, before the first limiter, and kept until the last one is destroyed.
 ///
 /// Thread safety: as its parts.
 class Tracing {
  public:
-  /// Null if the configuration wants none.
+  /// Null if the configuration has none.
   static Result<std::unique_ptr<Tracing>> Open(const config::Config& config);
 
   telemetry::Tracer& tracer() noexcept { return tracer_; }

@@ -13,7 +13,7 @@
 #include "slots/time.h"
 
 // weir restore: puts a backup in place, and marks the events that may have been executed since it
-// was made. A backup says that they are still to be executed; nothing in it can know better.
+// was made. According to the backup they are still to be executed; it cannot know better.
 
 namespace weir::app::restore_command {
 namespace {
@@ -64,7 +64,7 @@ void RemoveDatabase(const std::string& path) {
   for (const char* part : kParts) fs::remove(path + part, ignored);
 }
 
-/// Moves a database with its log; what is not there is not moved.
+/// Moves a database with its log; missing files are skipped.
 Status MoveDatabase(const std::string& from, const std::string& to) {
   for (const char* part : kParts) {
     std::error_code error;
@@ -85,7 +85,7 @@ Status CopyDatabase(const std::string& from, const std::string& to) {
   return {};
 }
 
-/// Where the database that was there before is kept.
+/// Where the previous database is kept.
 std::string KeptAs(const std::string& database) {
   std::string kept = database + ".before-restore";
   for (int n = 2; Exists(kept); ++n) {
@@ -149,7 +149,7 @@ int RunRestore(const Words& words) {
   const Result<slots::Restored> restored = file ? PutInPlace(words) : MarkRestored(words.store);
   if (!restored.ok()) {
     const int code = Fail(restored.error());
-    // Not a service that cannot be reached: the folder is in use, or the disk is full.
+    // Not an unreachable service: the folder is in use, or the disk is full.
     return file && code == kExitUnreachable ? kExitNo : code;
   }
   Tell(*restored);

@@ -13,7 +13,7 @@
 #include "slots/time.h"
 
 // weir slots assign: a slot for one event, or for each event of a file, on the screen. `import` is
-// for feeds of any size; what is asked here goes in one request, all of it or nothing.
+// for feeds of any size; this sends one request, which is done completely or not at all.
 
 namespace weir::app {
 namespace {
@@ -32,7 +32,7 @@ struct AssignWords {
   FeedDefaults defaults;
 };
 
-/// Shows slots as they were answered; whether every event has one.
+/// Prints slots as answered; returns whether every event has one.
 template <typename Slots>
 bool Show(const Slots& answered, bool json) {
   Table table({"event", "status", "scheduled", "window", ">delay ms", ""});
@@ -59,7 +59,7 @@ int AssignOne(const AssignWords& words) {
   if (!reply.ok()) return Fail(reply.error());
   if (!reply->ok()) {
     const int code = FailRefused(*reply);
-    return reply->status == kTooMany ? kExitNo : code;  // no window has room: a no, not a failure
+    return reply->status == kTooMany ? kExitNo : code;  // no window has room: a "no", not a failure
   }
   if (words.remote.json) std::cout << reply->body << '\n';
   dom::parser parser;
@@ -68,7 +68,7 @@ int AssignOne(const AssignWords& words) {
   return Show(std::vector{slot}, words.remote.json) ? kExitOk : kExitNo;
 }
 
-/// The events of the file as the body of a batch. Nothing may be wrong with any of them.
+/// The events of the file as the body of a batch. None of them may be invalid.
 Result<std::string> ReadBatch(const AssignWords& words) {
   Result<FeedReader> feed = FeedReader::Open(words.file, words.defaults);
   if (!feed.ok()) return Error{Code::kInvalidArgument, feed.error().message};

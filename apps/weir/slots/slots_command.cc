@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kPage = 10'000;
 constexpr int kRefused = 3;  // some events got no slot, or their ids are taken
 
-/// What all words under `weir slots` share. One per process.
+/// Shared by all words under `weir slots`. One per process.
 struct Where {
   Access access;
   std::string store = {};
@@ -57,7 +57,7 @@ Result<std::vector<slots::WindowLoad>> ListAll(SlotsTarget& target, const std::s
     if (page->size() < kPage) break;
     from = all.back().start + 1;
   }
-  // Rows that were made in advance hold nothing and would only stretch the picture.
+  // Rows that were created in advance hold nothing and would only stretch the picture.
   while (!all.empty() && all.back().used() == 0) all.pop_back();
   return all;
 }

@@ -114,7 +114,7 @@ int RunDelete(const ConfigWords& words) {
   });
 }
 
-/// 4s or PT4S, as the API wants it.
+/// 4s or PT4S, as the API expects it.
 Result<std::string> WindowSize(const std::string& text) {
   if (slots::ParseDuration(text).ok()) return text;
   constexpr std::int64_t kNanosPerMilli = 1'000'000;
@@ -152,7 +152,7 @@ void AppendNumber(JsonWriter& json, const char* field, std::optional<std::int64_
   json.RawField(field, given ? std::to_string(*given) : kept);
 }
 
-/// The calendar and the rule for the past as they should be.
+/// The new calendar and rule for past times.
 Status AppendTiming(JsonWriter& json, const ConfigWords& words, std::optional<dom::element> now) {
   slots::Config config;
   dom::object kept;
@@ -178,7 +178,7 @@ Status AppendTiming(JsonWriter& json, const ConfigWords& words, std::optional<do
   return {};
 }
 
-/// The config as it should be: what the options say, and for the rest as it is `now`.
+/// The new config: the options' values, and for the rest those of `now`.
 Result<std::string> BodyOf(const ConfigWords& words, std::optional<dom::element> now) {
   if (!now && (words.window.empty() || !words.max)) {
     return Error{Code::kInvalidArgument,
@@ -207,7 +207,7 @@ Result<std::string> BodyOf(const ConfigWords& words, std::optional<dom::element>
 }
 
 int RunSet(const ConfigWords& words) {
-  // Not the config alone, which the service may remember from before another one has changed it.
+  // Not the config itself, which the service may have cached before another node changed it.
   const Result<ServiceReply> before = words.remote.Exchange("GET", ConfigPath(words) + "/versions");
   if (!before.ok()) return Fail(before.error());
   constexpr int kNotFound = 404;

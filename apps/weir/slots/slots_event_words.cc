@@ -32,7 +32,7 @@ struct EventWords {
   std::size_t limit = 100;
 };
 
-/// What a command for many events did.
+/// The outcome of a command for many events.
 struct Moved {
   std::int64_t count = 0;
   std::int64_t kept = 0;  ///< refused: claimed or cancelled meanwhile, or there is no room
@@ -40,7 +40,7 @@ struct Moved {
 
 constexpr std::int64_t kMaxShown = 10;
 
-/// A word such as "due" may be a path of its own: with its first letter in another spelling it is
+/// A word such as "due" may be a path of its own: with its first letter escaped it is
 /// the event.
 std::string EventPath(std::string_view event) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
@@ -109,8 +109,8 @@ Result<std::optional<std::string>> ReschedulePage(const EventWords& words, const
   return std::optional<std::string>("&after=" + UrlEscaped(next));
 }
 
-// All dead letters of a config. Each is a call of its own, so that each is in the audit log; doing
-// it again after an interruption goes on with what is left.
+// All dead letters of a config. Each is a call of its own, so that each is in the audit log;
+// running it again after an interruption continues with the rest.
 int RescheduleAll(const EventWords& words) {
   if (words.state != "FAILED" || words.config.empty()) {
     return Fail({Code::kInvalidArgument, "give an event, or --state FAILED and --config"});

@@ -27,7 +27,7 @@ bool IsField(std::string_view name) {
   return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
 }
 
-/// A misspelt time or payload that is ignored makes another payment of each line.
+/// A misspelt time or payload that is ignored would make each line another payment.
 Status CheckField(std::string_view kind, std::string_view name) {
   const std::optional<std::string_view> meant = http::MeantField(name, kFields);
   if (!meant) return {};
@@ -174,7 +174,7 @@ FeedEvent FeedReader::FromCsv(const std::string& line) {
     if (columns_[i] == "tenant") event.ask.tenant = value;
     if (columns_[i] == "payload") event.ask.payload = value;
   }
-  // Cut off, or with a comma that is not quoted: what is there would be another payment.
+  // Truncated, or with a comma that is not quoted: the fields could be another payment's.
   if (fields->size() != columns_.size()) {
     event.status = Invalid("has " + std::to_string(fields->size()) + " fields; the header has " +
                            std::to_string(columns_.size()));

@@ -12,31 +12,31 @@
 
 namespace weir::app {
 
-/// One event of a feed: what it asks, or what is wrong with its line.
+/// One event of a feed: its request, or the error in its line.
 struct FeedEvent {
   slots::Ask ask = {};
   Status status = {};
 };
 
-/// What a feed leaves out.
+/// Values for what a feed omits.
 struct FeedDefaults {
   std::string config = {};
   std::optional<slots::Millis> requested = {};
 };
 
-/// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and, if they are there,
+/// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and optionally
 /// configName, tenant and payload), or `.jsonl` with one object of these fields per line. Empty
 /// lines are skipped; a CSV field cannot contain a line break (CsvLines). Other columns and fields
-/// are ignored, which is said once for a file of CSV, unless their names are nearly one of these.
+/// are ignored, which is reported once for a CSV file, unless their names are nearly one of these.
 ///
 /// Not thread-safe.
 class FeedReader {
  public:
   static Result<FeedReader> Open(const std::string& path, FeedDefaults defaults);
 
-  /// Nothing at the end.
+  /// Returns nothing at the end.
   std::optional<FeedEvent> Next();
-  /// Whether the end was that of the file: a disk that fails in the midst of it looks the same.
+  /// Whether the end was that of the file: a disk that fails in the middle of it looks the same.
   Status ended() const;
 
   std::int64_t bytes_read() const noexcept { return bytes_read_; }

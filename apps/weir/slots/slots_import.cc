@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kAttempts = 10;
-constexpr int kShown = 5;  // of the events that got no slot by this feed
+constexpr int kShown = 5;  // of the events that got no slot from this feed
 constexpr const char* kHeader =
     "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
 
@@ -46,7 +46,7 @@ class Progress {
     const auto now = Clock::now();
     const auto pause = std::chrono::milliseconds(terminal_ ? 100 : 5'000);
     if (quiet_ || (!last && now - shown_ < pause)) return;
-    // In a log, the summary that follows says enough of an import that took a moment.
+    // In a log, the summary that follows is enough for an import that took a moment.
     if (!terminal_ && last && shown_ == begun_) return;
     shown_ = now;
     const double seconds = std::chrono::duration<double>(now - begun_).count();
@@ -63,7 +63,7 @@ class Progress {
                  Brief(last ? seconds : left).c_str(), terminal_ && !last ? "   " : "   \n");
   }
 
-  /// Begins a new line for something else, if the bar is on this one.
+  /// Starts a new line for other output, if the bar is on this one.
   void Interrupt() {
     if (!quiet_ && terminal_ && shown_ != begun_) std::fputc('\n', stderr);
   }
@@ -75,19 +75,19 @@ class Progress {
   Clock::time_point shown_ = begun_;
 };
 
-/// What becomes one line of the answers.
+/// The contents of one line of the answers.
 struct Line {
   slots::Slot slot;
   std::string status;  ///< "NEW", or with a reason: "CONFLICT: …"
   bool placed = false;
 };
 
-/// Nothing if the line of the feed was wrong.
+/// Empty if the line of the feed was invalid.
 std::string RequestedOf(const Line& line) {
   return line.slot.requested == 0 ? std::string() : slots::FormatInstant(line.slot.requested);
 }
 
-/// Of a line of the answers: the event that it is about (the first cell), or its status (the last).
+/// The event (the first cell) or the status (the last) of a line of the answers.
 std::string FieldOf(const std::string& line, bool json, const char* name) {
   if (!json) {
     const Result<std::vector<std::string>> cells = SplitCsv(line);
@@ -160,7 +160,7 @@ class Importer {
   }
 
  private:
-  // Skips the events that an earlier run has answered; cuts off an answer that it half wrote.
+  // Skips the events that an earlier run has answered; removes an answer that it half wrote.
   Status Resume() {
     std::ifstream before(part_, std::ios::binary);
     std::int64_t answered = 0;
@@ -281,7 +281,7 @@ class Importer {
     return summary_.refused;
   }
 
-  // The count of a line that an earlier run wrote.
+  // The counter for a line that an earlier run wrote.
   std::int64_t& CountOf(const std::string& line) {
     const std::string status = FieldOf(line, json_, "status");
     for (const slots::Outcome outcome : {slots::Outcome::kNew, slots::Outcome::kExisting,
@@ -299,7 +299,7 @@ class Importer {
             false};
   }
 
-  /// Most feeds go wrong in one way: the first few events tell it.
+  /// Most feeds go wrong in one way: the first few events show it.
   void Tell(const Line& line) {
     if (++told_ > kShown) return;
     progress_.Interrupt();

@@ -10,19 +10,19 @@ namespace weir::app {
 
 struct ImportOptions {
   std::string feed = {};
-  std::string out = {};  ///< .csv or .jsonl; empty: beside the feed
+  std::string out = {};  ///< .csv or .jsonl; empty: next to the feed
   FeedDefaults defaults = {};
   std::size_t batch = slots::kMaxBatch;
   bool quiet = false;
 };
 
-/// What an import did, counting what an earlier, interrupted run had done.
+/// What an import did, including an earlier, interrupted run.
 struct ImportSummary {
   std::int64_t events = 0;
   std::int64_t fresh = 0;
   std::int64_t existing = 0;
   std::int64_t conflicts = 0;  ///< the id belongs to another event
-  std::int64_t cancelled = 0;  ///< cancelled before, and so they stay
+  std::int64_t cancelled = 0;  ///< cancelled before, and remain so
   std::int64_t refused = 0;    ///< invalid, exhausted or for an unknown config
   std::int64_t resumed = 0;    ///< answered by the earlier run
   slots::Millis last_window = 0;
@@ -30,8 +30,8 @@ struct ImportSummary {
 };
 
 /// Sends a feed in batches and writes an answer per event, in order. Answers go to `<out>.part` as
-/// they come and get their final name at the end; if that file is there at the start, the import
-/// goes on behind its last answer. Doing a batch twice does no harm: an event keeps its slot.
+/// they arrive and get their final name at the end; if that file exists at the start, the import
+/// continues after its last answer. Repeating a batch does no harm: an event keeps its slot.
 Result<ImportSummary> Import(SlotsTarget& target, const ImportOptions& options);
 
 }  // namespace weir::app

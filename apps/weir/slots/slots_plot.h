@@ -7,7 +7,7 @@
 
 namespace weir::app {
 
-/// One bar of a plot: neighbouring windows are put together until they fit.
+/// One bar of a plot: neighbouring windows are merged until they fit.
 struct PlotBar {
   slots::Millis start = 0;
   std::int64_t windows = 0;
@@ -15,13 +15,13 @@ struct PlotBar {
   std::int64_t fullest = 0;  ///< in one window
 };
 
-/// At most `count` bars over the time from the first to the last window; windows between that have
-/// no row count as empty.
+/// At most `count` bars over the time from the first to the last window; windows without a row
+/// in between count as empty.
 std::vector<PlotBar> MakeBars(const std::vector<slots::WindowLoad>& windows, std::size_t count);
 
-/// For the terminal: a line per bar, as long as the fullest window in it is of `max`.
+/// For the terminal: a line per bar, as long as its fullest window's share of `max`.
 std::string DrawText(const std::vector<PlotBar>& bars, std::int64_t max, std::size_t width);
-/// A picture of its own, with the maximum as a line.
+/// A standalone picture, with the maximum as a line.
 std::string DrawSvg(const std::vector<PlotBar>& bars, const slots::Config& config);
 
 }  // namespace weir::app

@@ -30,7 +30,7 @@ slots::Millis Instant(const dom::object& object, const char* field) {
   return instant.ok() ? *instant : 0;
 }
 
-// kInvalidArgument: of this request, now and later.
+// kInvalidArgument: this request fails now and later.
 Code CodeOf(int status) {
   switch (status) {
     case 401:
@@ -70,7 +70,7 @@ slots::Config ReadConfig(const dom::object& object) {
   config.window_size = size.ok() ? *size : 1;
   config.max_per_window = Number(object, "maxPerWindow");
   config.headroom = Number(object, "headroom");
-  static_cast<void>(slots::ReadTiming(object, config));  // it was checked when it was made
+  static_cast<void>(slots::ReadTiming(object, config));  // it was validated when it was created
   return config;
 }
 
@@ -193,7 +193,7 @@ class ServiceTarget final : public SlotsTarget {
     return claim;
   }
 
-  // The done and the failed are calls of their own.
+  // Done and failed events are reported by separate calls.
   Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) override {
     std::vector<slots::Finished> told(ends.size());
     for (const bool failed : {false, true}) {

@@ -14,9 +14,9 @@
 
 namespace weir::app {
 
-/// Where `weir slots` works: a running service, or a store directly. Calls block.
+/// What `weir slots` works on: a running service, or a store directly. Calls block.
 ///
-/// Thread-safe as far as Assign, Claim and Finish go.
+/// Only Assign, Claim and Finish are thread-safe.
 class SlotsTarget {
  public:
   virtual ~SlotsTarget() = default;
@@ -28,19 +28,19 @@ class SlotsTarget {
                                                              std::size_t limit) = 0;
   virtual Result<slots::Findings> Verify() = 0;
 
-  /// If it works on one directly: the store, as long as this lives.
+  /// The store, if it works on one directly; valid as long as this lives.
   virtual slots::SlotStore* store() { return nullptr; }
 
   virtual Result<slots::Claim> Claim(const slots::ClaimRequest& request) = 0;
   virtual Result<std::vector<slots::Finished>> Finish(const std::vector<slots::Finish>& ends) = 0;
 };
 
-/// A running service; its error if there is no client for it.
+/// A running service; the client's error if there is none.
 Result<std::unique_ptr<SlotsTarget>> OpenService(Result<ServiceClient> client);
 /// sqlite:FILE or postgres://….
 Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url);
 
-/// Appends an event as the service's API wants it.
+/// Appends an event in the form that the service's API expects.
 void AppendAsk(JsonWriter& json, const slots::Ask& ask);
 
 }  // namespace weir::app

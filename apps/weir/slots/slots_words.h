@@ -1,6 +1,6 @@
 #pragma once
 
-// The words under `weir slots` that speak to a running service alone.
+// The words under `weir slots` that only talk to a running service.
 
 #include <string>
 

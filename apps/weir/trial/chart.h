@@ -19,13 +19,13 @@ struct Chart {
   std::vector<Series> series;
 };
 
-/// A text within an SVG picture.
+/// A text escaped for an SVG picture.
 std::string EscapedForSvg(const std::string& text);
 
 /// As an SVG picture. All texts are escaped.
 std::string DrawChart(const Chart& chart);
 
-/// The series one below the other in bars, for a terminal.
+/// The series one below the other as bars, for a terminal.
 std::string PlotChart(const Chart& chart, std::size_t columns = 70, std::size_t rows = 8);
 
 }  // namespace weir::app

@@ -12,8 +12,8 @@
 
 namespace weir::app {
 
-/// Reads lists of keys out of a distant store on a thread of its own, one page at a time, so that
-/// reactors never wait for it and the store never has much to do for it.
+/// Reads lists of keys from a remote store on a thread of its own, one page at a time, so that
+/// reactors never wait for it and the store is never busy with it for long.
 ///
 /// Thread-safe.
 class KeyReader {
@@ -23,7 +23,7 @@ class KeyReader {
 
   /// `read` blocks.
   explicit KeyReader(Read read) : read_(std::move(read)), thread_([this] { Work(); }) {}
-  /// Waits for the page that is being read; pending callers are not called back.
+  /// Waits for the page being read; pending callers are not called back.
   ~KeyReader();
   KeyReader(const KeyReader&) = delete;
   KeyReader& operator=(const KeyReader&) = delete;

@@ -39,8 +39,8 @@ class LineReader {
     return size_ <= 0 ? 1 : std::min(1.0, static_cast<double>(gzoffset(file_)) / size_);
   }
 
-  /// The next lines as long as they are in memory: valid until the next call. Empty at the end.
-  /// A line that is longer than the buffer comes in pieces, which no format takes.
+  /// The next lines, as many as are in memory: valid until the next call. Empty at the end.
+  /// A line that is longer than the buffer arrives in pieces, which no format accepts.
   std::string_view NextBlock() {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -67,7 +67,7 @@ class LineReader {
   double size_ = 0;
   bool damaged_ = false;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what has not been handed out
+  std::size_t begin_ = 0;  // of what has not been returned
   std::size_t end_ = 0;
 };
 
@@ -80,7 +80,7 @@ class Run {
   void Line(std::string_view line) {
     if (line.empty()) return;
     ++result_.lines;
-    // What the parser keeps of a JSON line is gone with the next one.
+    // The parser's views of a JSON line are invalid after the next line.
     const bool keeps_views = parser_.format() == access_log::Format::kCombined ||
                              parser_.format() == access_log::Format::kEnvoy;
     if (!keeps_views) Flush();
@@ -147,8 +147,8 @@ class Run {
   ReplayResult& result_;
   const std::size_t max_differences_;
   access_log::LineParser parser_;
-  std::vector<access_log::Record> records_;  // of one moment
-  std::vector<std::uint64_t> lines_;         // that they stand in
+  std::vector<access_log::Record> records_;  // with the same time
+  std::vector<std::uint64_t> lines_;         // the numbers of their lines
   Nanos at_ = 0;
   std::vector<bool> limited_;
   std::vector<bool> before_;

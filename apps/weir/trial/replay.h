@@ -1,7 +1,7 @@
 #pragma once
 
-// Policies tried on the past: every request of an access log is decided by the real limiter, on a
-// memory store and a clock that the log moves.
+// Policies tried on past traffic: every request of an access log is decided by the real limiter,
+// on a memory store and a clock that the log advances.
 
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace weir::app {
 
-/// Counts over time in bounded memory: when there are too many steps, two become one.
+/// Counts over time in bounded memory: when there are too many steps, pairs are merged.
 ///
 /// Not thread-safe.
 class Timeline {
@@ -38,7 +38,7 @@ class Timeline {
   Nanos width() const noexcept { return width_; }
   /// By number: a step begins at number × width().
   const std::map<std::int64_t, Step>& steps() const noexcept { return steps_; }
-  /// The same in at most `most` steps.
+  /// The same data in at most `most` steps.
   Timeline Coarsened(std::size_t most) const;
 
  private:
@@ -52,7 +52,7 @@ class Timeline {
 /// policies for exactly its address or user apply as well, and IPv6 clients are networks.
 enum class Asker : std::uint8_t { kAuth, kProxy, kCheck };
 
-/// What a service's configuration says beside its policies.
+/// What a service's configuration sets besides its policies.
 struct ReplayRules {
   Asker asker = Asker::kAuth;
   policy::Definition default_policy = policy::DefaultPolicy();
@@ -76,13 +76,13 @@ class Trial {
   /// Keys beyond this many are counted together.
   static constexpr std::size_t kMaxLimitedKeys = 500'000;
 
-  /// Fails if a policy file is wrong. An empty domain: that of requests which name none.
+  /// Fails if a policy file is invalid. An empty domain: that of requests without one.
   static Result<std::unique_ptr<Trial>> Open(const std::vector<std::string>& files,
                                              const ReplayRules& rules, std::size_t max_keys,
                                              const std::string& domain);
   ~Trial();
 
-  /// Decides requests that came at the same moment, in order. True where it would be limited.
+  /// Decides requests that arrived at the same moment, in order. True where it would be limited.
   void Decide(Nanos at, const std::vector<access_log::Record>& records, std::vector<bool>& limited);
   /// Of the last Decide: the policy that limited request `index`; empty if none did.
   const std::string& LimitedBy(std::size_t index) const { return limited_by_[index]; }
@@ -92,13 +92,13 @@ class Trial {
   /// The keys that were limited most often.
   std::vector<LimitedKey> TopLimited(std::size_t n) const;
   std::size_t limited_keys() const noexcept { return limited_.size(); }
-  /// Requests that no policy was for, and those that only the default policy was for.
+  /// Requests that no policy applied to, and those that only the default policy applied to.
   std::uint64_t unmatched() const noexcept { return unmatched_; }
   std::uint64_t by_default() const noexcept { return by_default_; }
-  /// Of the requests, and how many there are.
+  /// The domain of the requests, and how many domains there are.
   const std::string& domain() const noexcept;
   std::size_t domains() const;
-  /// Whether a policy asks for this entry of a request.
+  /// Whether a policy matches on this entry of a request.
   bool MatchesOn(std::string_view entry) const;
   std::uint64_t evicted_active() const;
 
@@ -130,8 +130,8 @@ struct Difference {
   std::string route = {};
   std::string ip = {};
   std::string user = {};
-  bool newly_limited = false;  ///< else newly allowed
-  std::string policy = {};     ///< the one that refuses it, of the set that does
+  bool newly_limited = false;  ///< otherwise newly allowed
+  std::string policy = {};     ///< the policy that refuses it, in the set that does
 };
 
 struct ReplayOptions {
@@ -141,9 +141,9 @@ struct ReplayOptions {
   std::vector<std::string> current;  ///< empty: no comparison
   std::string domain;
   ReplayRules rules;
-  std::size_t max_differences = 20;  ///< that are kept by name: the first
+  std::size_t max_differences = 20;  ///< the first ones, kept by name
   std::size_t max_keys = 2'000'000;
-  /// Called periodically with the share of the log that has been read, 0 to 1.
+  /// Called periodically with the part of the log that has been read, 0 to 1.
   std::function<void(double part, std::uint64_t lines)> on_progress;
 };
 
@@ -152,11 +152,11 @@ struct ReplayResult {
   std::uint64_t malformed = 0;
   ReplayRules rules;
   std::vector<std::string> examples;  ///< of malformed lines: "line 3: …"
-  /// Requests of which the log does not tell the address, the user, the host.
+  /// Requests without an address, a user, a host in the log.
   std::uint64_t without_ip = 0;
   std::uint64_t without_user = 0;
   std::uint64_t without_host = 0;
-  std::uint64_t out_of_order = 0;  ///< older than a line before them; taken as of its time
+  std::uint64_t out_of_order = 0;  ///< older than a line before them; decided at that line's time
   access_log::Format format = access_log::Format::kAuto;
   Nanos from = 0;
   Nanos to = 0;

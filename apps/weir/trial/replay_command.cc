@@ -35,7 +35,7 @@ void ShowProgress(double part, std::uint64_t lines) {
             << " lines" << std::flush;
 }
 
-/// What the configuration says of requests that no policy is for. False: it is wrong, and said so.
+/// Reads how requests without a policy are treated. False: the file is invalid, which was reported.
 bool ReadRules(Words& words) {
   std::vector<policy::yaml::Problem> problems;
   const config::Config config =
@@ -46,7 +46,7 @@ bool ReadRules(Words& words) {
                 : words.asker == "proxy" ? Asker::kProxy
                                          : Asker::kCheck;
   rules.default_policy = config.default_policy;
-  // A proxy that has policies has no other default than the one that is written.
+  // A proxy that has policies has no default other than the one that is configured.
   rules.default_applies =
       rules.asker == Asker::kProxy ? config.default_policy_written : config.default_for_requests();
   rules.deny_unmatched = config.deny_unmatched;

@@ -117,7 +117,7 @@ const char* AskerName(const ReplayRules& rules) {
   return "POST /v1/check";
 }
 
-/// What the log does not tell though policies ask for it: without a word, they would look harmless.
+/// Entries that policies use and the log lacks: without a warning, they would look harmless.
 void AppendLacking(std::string& out, const ReplayResult& result) {
   const std::array<std::pair<std::string_view, std::uint64_t>, 3> lacking = {
       {{"ip", result.without_ip}, {"user", result.without_user}, {"host", result.without_host}}};
@@ -132,7 +132,7 @@ void AppendLacking(std::string& out, const ReplayResult& result) {
   }
 }
 
-/// What became of requests that the policies are not for.
+/// The outcome of requests that no policy applies to.
 void AppendUnmatched(std::string& out, const ReplayResult& result) {
   const Trial& trial = *result.candidate;
   if (trial.domains() > 1) {

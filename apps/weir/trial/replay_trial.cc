@@ -39,7 +39,7 @@ Timeline Timeline::Coarsened(std::size_t most) const {
 
 namespace {
 
-/// Nobody is refused in a trial: the report says who would be, the log says nothing.
+/// No client is refused in a trial: the report shows who would be, and nothing is logged.
 struct Silent : limiter::Shared {
   Silent(const policy::LivePolicies& live, const policy::PolicyIds& ids, const Clock& clock)
       : Shared(live, ids, limiter::Fallback::Options{.clock = &clock}) {
@@ -49,7 +49,7 @@ struct Silent : limiter::Shared {
 
 }  // namespace
 
-/// Everything behind a limiter.
+/// Everything that a limiter needs.
 struct Trial::World {
   World(std::shared_ptr<const policy::PolicySet> set, std::size_t max_keys,
         const ReplayRules& given)
@@ -72,7 +72,7 @@ struct Trial::World {
   Engine engine;
   Silent shared;
   limiter::PolicyLimiter limiter;
-  // Reused from call to call.
+  // Reused between calls.
   std::vector<limiter::Check> checks;
   std::vector<std::array<policy::Entry, 5>> entries;
   std::vector<policy::Descriptor> descriptors;
@@ -102,7 +102,7 @@ Result<std::unique_ptr<Trial>> Trial::Open(const std::vector<std::string>& files
       rules);
   auto set = policy::PolicySet::Compile(std::move(definitions), options, world->ids);
   if (!set.ok()) return set.error();
-  // Of several, none of which is for requests that name none, somebody names one: the first.
+  // If there are several domains and none is the implied one, requests are taken to name the first.
   const std::string& implied = (*set)->implied_domain();
   world->domain = !domain.empty() ? domain : (*set)->HasDomain(implied) ? implied : first;
   world->live.Publish(std::move(*set));
@@ -126,7 +126,7 @@ void Trial::Describe(std::size_t index, const access_log::Record& record) {
       ip = world.networks[index] = ClientKey(*address, world.rules.grouping);
     }
   }
-  // In the order of service/auth_question.cc, since there are policies of Envoy's that mind.
+  // In the order of service/auth_question.cc, since some of Envoy's policies depend on it.
   add("ip", ip);
   add("user", record.user);
   const std::size_t subjects = used;

@@ -11,7 +11,7 @@
 #include "trial/chart.h"
 #include "weir/engine.h"
 
-// weir simulate: one key under a quota, asked by traffic of a known shape, on a clock of its own.
+// weir simulate: one key under a quota, with traffic of a known shape, on a clock of its own.
 
 namespace weir::app::simulate_command {
 namespace {
@@ -45,7 +45,7 @@ double RateAt(const Words& words, double second) {
   return words.rate;
 }
 
-/// When requests come, in order. Without chance, except for poisson, whose chance has a seed.
+/// When requests arrive, in order. Deterministic; poisson uses a seeded generator.
 std::vector<Nanos> Arrivals(const Words& words) {
   constexpr int kStepsPerSecond = 1000;
   constexpr Nanos kStep = 1'000'000'000 / kStepsPerSecond;
@@ -61,7 +61,7 @@ std::vector<Nanos> Arrivals(const Words& words) {
   double due = 0;
   for (int step = 0; step < words.seconds * kStepsPerSecond; ++step) {
     due += RateAt(words, static_cast<double>(step) / kStepsPerSecond) / kStepsPerSecond;
-    // A hair below one is one: sums of fractions are not exact.
+    // Slightly below one counts as one: sums of fractions are not exact.
     for (; due > 1 - 1e-9; due -= 1) arrivals.push_back(step * kStep);
   }
   return arrivals;

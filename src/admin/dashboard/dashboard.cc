@@ -8,8 +8,8 @@
 namespace weir::admin {
 namespace {
 
-/// Scripts and styles of this origin alone, no inline ones, requests to this origin alone, nobody's
-/// frame. The pages set no inline style and load no picture from elsewhere.
+/// Scripts and styles of this origin only, none inline, requests to this origin only, no framing by
+/// other pages. The pages use no inline styles and load no images from elsewhere.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

@@ -10,10 +10,10 @@
 
 namespace weir::policy::mysql {
 
-/// Makes the tables of policies, or brings them up to date; does nothing if they are. Blocks.
+/// Creates or updates the tables of policies; does nothing if they are up to date. Blocks.
 Status Migrate(const std::string& url);
 
-/// Policies in MariaDB or MySQL (see shared::SharedPolicyStore). Every node looks for changes four
+/// Policies in MariaDB or MySQL (see shared::SharedPolicyStore). Every node checks for changes four
 /// times a second.
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           shared::Options options);

@@ -22,7 +22,7 @@ weir::mysql::ConnectionOptions ConnectionOptionsOf(const std::string& url,
   options.url = url;
   options.connect_timeout = std::chrono::seconds(1);
   options.statement_timeout = patience;
-  // A node that stands still with the lock of changes loses it.
+  // A node that hangs while it holds the lock on changes loses it.
   options.limits = {.lock_wait = std::chrono::seconds(4),
                     .statement = std::chrono::seconds(4),
                     .idle_transaction = std::chrono::seconds(5)};
@@ -42,7 +42,7 @@ class MysqlRows final : public sql::Rows {
   weir::mysql::Rows rows_;
 };
 
-/// With literals in the places of the parameters.
+/// The statement with literals in place of the parameters.
 std::string Filled(std::string_view sql, std::span<const sql::Value> values) {
   std::string out;
   auto next = values.begin();
@@ -84,8 +84,8 @@ Answer MysqlSession::Await(weir::mysql::Connection& connection, const std::strin
                            std::chrono::milliseconds patience) {
   const auto began = std::chrono::steady_clock::now();
   Answer answer = connection.Run(sql);
-  // A connection that had died unnoticed; one that cannot be made is not waited for again, nor is
-  // a server that hangs.
+  // Retries if the connection had died unnoticed, but does not wait again for one that cannot be
+  // opened or for a server that hangs.
   const bool at_once = std::chrono::steady_clock::now() - began < patience / 2;
   if (weir::mysql::IsLost(answer.error) && at_once) answer = connection.Run(sql);
   return answer;
@@ -112,7 +112,7 @@ Result<std::unique_ptr<sql::Rows>> MysqlSession::RunLong(std::string_view sql) {
 
 Status MysqlSession::Begin() {
   transaction_ = 0;
-  (void)connection_.Ready();  // if that fails, so does what follows
+  (void)connection_.Ready();  // if this fails, so does what follows
   Status begun = Await(std::string(connection_.begin())).status;
   if (begun.ok()) transaction_ = connection_.session();
   return begun;

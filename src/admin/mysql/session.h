@@ -10,7 +10,7 @@ namespace weir::policy::mysql {
 
 /// A Session on weir::mysql::Connection.
 ///
-/// Thread safety: as every Session.
+/// Thread safety: see Session.
 class MysqlSession final : public sql::Session {
  public:
   MysqlSession(std::string url, std::chrono::milliseconds patience);
@@ -34,8 +34,8 @@ class MysqlSession final : public sql::Session {
   const std::string url_;
   const std::chrono::milliseconds patience_;
   weir::mysql::Connection connection_;
-  weir::mysql::Connection reader_;  // a connection's timeout is fixed: one with a longer one
-  std::uint64_t transaction_ = 0;   // the server session that it is open in; 0: none is
+  weir::mysql::Connection reader_;  // with a longer timeout, which is fixed per connection
+  std::uint64_t transaction_ = 0;   // the server session of the open transaction; 0: none is open
 };
 
 }  // namespace weir::policy::mysql

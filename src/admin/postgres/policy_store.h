@@ -10,7 +10,7 @@
 
 namespace weir::policy::postgres {
 
-/// Makes the tables of policies, or brings them up to date; does nothing if they are. Blocks.
+/// Creates or updates the tables of policies; does nothing if they are up to date. Blocks.
 Status Migrate(const std::string& url);
 
 /// Policies in PostgreSQL (see shared::SharedPolicyStore). Changes reach every node through LISTEN

@@ -25,7 +25,7 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const std::string& url) {
   options.connect_timeout = std::chrono::milliseconds(1000);
   options.reconnect_delay = std::chrono::milliseconds(50);
   options.longest_reconnect_delay = std::chrono::milliseconds(400);
-  // A node that stands still with the lock of changes loses it.
+  // A node that hangs while it holds the lock on changes loses it.
   options.session =
       "-c default_transaction_isolation=read\\ committed -c statement_timeout=4500ms "
       "-c idle_in_transaction_session_timeout=5000ms -c jit=off";
@@ -44,7 +44,7 @@ class PostgresRows final : public sql::Rows {
   int row_ = -1;
 };
 
-/// Parameters are numbered here.
+/// Replaces each `?` by a numbered parameter.
 std::string Numbered(std::string_view sql) {
   std::string out;
   int number = 0;
@@ -82,7 +82,7 @@ Status Migrate(const std::string& url) {
 Status PostgresSession::Migrate() { return postgres::Migrate(url_); }
 
 Answer PostgresSession::AwaitOnce(const std::string& sql, const Params& params, Duration patience) {
-  // Nobody ran the loop since the last statement: the connection may have been lost meanwhile.
+  // The loop has not run since the last statement: the connection may have been lost meanwhile.
   io_.restart();
   io_.poll();
   // Shared with the callback, which may outlive this call if it is aborted.
@@ -107,8 +107,8 @@ Answer PostgresSession::Await(const std::string& sql, const Params& params, Dura
   const auto began = std::chrono::steady_clock::now();
   Answer answer = AwaitOnce(sql, params, patience);
   const bool lost = !answer.status.ok() && answer.sqlstate.empty();
-  // A connection that had died unnoticed; one that cannot be made is not waited for again, nor is
-  // a server that hangs.
+  // Retries if the connection had died unnoticed, but does not wait again for one that cannot be
+  // opened or for a server that hangs.
   const bool at_once = std::chrono::steady_clock::now() - began < patience / 2;
   if (lost && at_once && transaction_ == 0) answer = AwaitOnce(sql, params, patience);
   return answer;

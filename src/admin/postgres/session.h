@@ -15,7 +15,7 @@ namespace weir::policy::postgres {
 
 /// A Session on weir::postgres::Connection, whose loop it runs while it waits.
 ///
-/// Thread safety: as every Session.
+/// Thread safety: see Session.
 class PostgresSession final : public sql::Session {
  public:
   PostgresSession(std::string url, std::chrono::milliseconds patience);
@@ -43,7 +43,7 @@ class PostgresSession final : public sql::Session {
   const Duration patience_;
   boost::asio::io_context io_{1};
   weir::postgres::Connection connection_;
-  std::uint64_t transaction_ = 0;  // the server session that it is open in; 0: none is
+  std::uint64_t transaction_ = 0;  // the server session of the open transaction; 0: none is open
   std::atomic<bool> listening_{false};
   std::atomic<bool> aborted_{false};
   std::unique_ptr<Channel> channel_;

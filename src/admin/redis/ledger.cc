@@ -1,6 +1,6 @@
-// Policies in Redis. A change reads the state, decides here by the rules that all stores have, and
-// writes what it came to if no other change was made meanwhile; else it begins again. So changes
-// follow each other wherever they are made, without a lock that a node could die with.
+// Policies in Redis. A change reads the state, decides here by the rules of all stores, and
+// writes the result if no other change was made meanwhile; otherwise it starts over. So changes
+// follow each other wherever they are made, without a lock that would outlive a dead node.
 
 #include "admin/shared/ledger.h"
 
@@ -35,10 +35,10 @@ using weir::redis::Answer;
 using weir::redis::Command;
 using weir::redis::Reply;
 
-constexpr std::size_t kMaxTargetBytes = 1000;  // longer ones are cut, as in the SQL stores
-/// Of a hash at each look: the server must not stand still for long.
+constexpr std::size_t kMaxTargetBytes = 1000;  // longer ones are truncated, as in the SQL stores
+/// Fields of a hash per call: the server must not be blocked for long.
 constexpr std::int64_t kPage = 500;
-/// How often a change begins again because of others. Each time another node's change was made.
+/// How often a change is retried after conflicts. In each one, another node's change was made.
 constexpr int kMaxAttempts = 100;
 
 Error NotKnown(const Error& why) {
@@ -52,17 +52,17 @@ AuditEntry WithShortTarget(AuditEntry entry) {
   return entry;
 }
 
-/// What a change is decided on.
+/// The state on which a change is decided.
 struct Look {
   std::int64_t changes = 0;
   std::string epoch = {};
-  bool has_known = false;  ///< what this node knows is in it
+  bool has_known = false;  ///< it includes what this node knows
   std::int64_t last_policy = 0;
   std::string last_entry = {};  ///< the record of the key's latest change
   PolicyState state = {};
 };
 
-/// All policies, and the changes that they are the outcome of.
+/// All policies, and the changes that led to them.
 struct Pages {
   Mark mark = {};
   Past past = {};
@@ -79,7 +79,7 @@ Result<Past> PastIn(const std::vector<Reply>& fields) {
   return past;
 }
 
-/// Thread safety: as every Ledger.
+/// Thread safety: see Ledger.
 class RedisLedger final : public shared::Ledger {
  public:
   RedisLedger(const weir::redis::Address& address, std::chrono::milliseconds patience)
@@ -118,12 +118,12 @@ class RedisLedger final : public shared::Ledger {
 
   Session session_;
   Trimmer trimmer_;
-  Mark known_;             // what was read last, and made here
-  Past past_;              // and what that has of earlier epochs
+  Mark known_;             // what was read last, and what was changed here
+  Past past_;              // what known_ contains of earlier epochs
   Mark read_;              // not accepted yet
-  Past read_past_;         // the same
+  Past read_past_;         // likewise
   bool knows_ = false;     // there is something that could be lost
-  bool recalled_ = false;  // from an earlier run, and not read since
+  bool recalled_ = false;  // known from an earlier run, and not read since
   bool lost_ = false;
 };
 
@@ -141,15 +141,15 @@ Result<std::int64_t> RedisLedger::ReadChanges() {
   return changes;
 }
 
-/// Of what was known before a restart it is not certain that it belongs there: much may have been
-/// deleted since, or the data folder be a copy. It goes only into a server that has nothing.
+/// What was known before a restart may not belong on this server: much may have been deleted since,
+/// or the data folder may be a copy. It is restored only on a server that has nothing.
 bool RedisLedger::Lacks(bool has_known, std::int64_t changes) const {
   return knows_ && !has_known && (!recalled_ || changes == 0);
 }
 
-// The count is of before the first page. If there was a change meanwhile, what was read may be a
-// mixture, and the next look at the count sees that. If policies were lost meanwhile it is an
-// error: what is left of them must not pass for all that there were.
+// The count is that of before the first page. If there was a change meanwhile, the result may be a
+// mixture, which the next check of the count detects. If policies were lost meanwhile, it is an
+// error: what is left of them must not be taken for all of them.
 Result<Pages> RedisLedger::ReadPages() {
   Pages read;
   std::string cursor = "0";
@@ -223,7 +223,7 @@ Result<Look> RedisLedger::LookAt(const std::string& key, const std::string& targ
   return look;
 }
 
-/// Answers the number of the change, or -1 if others came between.
+/// Returns the number of the change, or -1 if another one was made first.
 Result<std::int64_t> RedisLedger::Write(const Look& look, const PolicyEdit& edit,
                                         const PolicyStep& step, const AuditEntry& entry) {
   const std::string epoch = look.epoch.empty() ? NewEpoch() : look.epoch;
@@ -245,15 +245,15 @@ Result<std::int64_t> RedisLedger::Write(const Look& look, const PolicyEdit& edit
     return Error{error.code == Code::kDeadlineExceeded ? Code::kUnavailable : error.code,
                  error.message};
   }
-  // The answer was lost. Nobody else writes the same entry: if it is there, it was made.
+  // The answer was lost. No one else writes the same entry: if it is there, the change was made.
   const Result<Look> now = LookAt(edit.key, entry.target);
   if (!now.ok() || now->last_entry != record) return NotKnown(error);
   NoteMade(look, epoch, look.changes + 1);
   return look.changes + 1;
 }
 
-/// A change that came straight after what this node knows is known as well. Of others it has not
-/// seen what came between.
+/// A change directly after what this node knows is known as well. Before any other change there are
+/// changes that it has not seen.
 void RedisLedger::NoteMade(const Look& look, const std::string& epoch, std::int64_t changes) {
   if (look.epoch != known_.epoch || changes != known_.changes + 1) return;
   known_ = {epoch, changes};
@@ -265,7 +265,7 @@ Result<Made> RedisLedger::Make(const PolicyEdit& edit, const Catalog& catalog) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Result<Look> look = LookAt(edit.key, std::string(kPolicyTarget) + edit.key);
     if (!look.ok()) return look.error();
-    // This node first puts back what it knows.
+    // This node must first restore what it knows.
     if (Lacks(look->has_known, look->changes)) {
       return Error{Code::kUnavailable, "redis: the server has lost policies; try again"};
     }
@@ -324,7 +324,7 @@ Result<AuditEntry> RedisLedger::ReadEntry(std::int64_t id) {
   return ReadEntryRecord(id, reply->text);
 }
 
-// What others have changed since stays as it is.
+// Leaves unchanged what others have changed since.
 Status RedisLedger::Restore(const PolicyMap& policies) {
   const Result<Pages> there = ReadPages();
   if (!there.ok()) return there.error();

@@ -10,9 +10,9 @@
 
 namespace weir::policy::redis {
 
-/// Policies in Redis or a Redis Cluster (see shared::SharedPolicyStore), as safe as what is written
-/// there is: without persistence a restart of the server forgets them, and a node that knows them
-/// puts them back, without their history. Nodes look for changes four times a second.
+/// Policies in Redis or a Redis Cluster (see shared::SharedPolicyStore), only as durable as Redis's
+/// persistence: without it, a restart of the server loses them, and a node that knows them restores
+/// them, without their history. Nodes check for changes four times a second.
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           shared::Options options);
 

@@ -15,16 +15,16 @@ namespace {
 
 using weir::redis::Command;
 
-/// How far the count goes on.
+/// How far the count skips ahead.
 constexpr std::int64_t kLeap = 1000;
-/// Policies a call: the server must not stand still for long.
+/// Policies per call: the server must not be blocked for long.
 constexpr std::size_t kAtOnce = 500;
-/// Earlier epochs that are remembered: one for each time that policies were lost.
+/// Earlier epochs that are remembered: one for each loss of policies.
 constexpr std::size_t kMostPast = 100;
 
 Command Begin(const Mark& known) { return Command{known.epoch}.Add(known.changes); }
 
-/// The latest: each time the count goes on from where it was.
+/// Adds the latest epochs: the count never goes back from one to the next.
 void AddPast(const Past& past, Command& command) {
   std::vector<std::pair<std::int64_t, std::string_view>> latest;
   for (const auto& [epoch, changes] : past) latest.emplace_back(changes, epoch);
@@ -56,7 +56,7 @@ Status PutBack(Session& session, const Mark& known, const Past& past, const Poli
   for (const auto& [key, policy] : policies) {
     if (there.contains(key)) continue;
     StoredPolicy missing = policy;
-    // A server that has lost its policies numbers new ones from 1.
+    // A server that has lost its policies assigns new ones ids from 1.
     if (taken.contains(missing.id)) missing.id = ++last_policy;
     page.Add(key).Add(PolicyRecord(missing));
     if (++count < kAtOnce) continue;

@@ -10,17 +10,17 @@
 namespace weir::policy::redis {
 namespace {
 
-/// The fields of a record as the columns of a row. What a record of an older version lacks is 0 or
-/// empty.
+/// The fields of a record as the columns of a row. Fields that a record of an older version lacks
+/// are 0 or empty.
 class Record {
  public:
-  /// Nothing if the text is not one.
+  /// nullopt if the text is not a record.
   static std::optional<Record> Parse(std::string_view text) {
     Record record;
     while (!text.empty()) {
       const std::size_t digits = std::min(text.find(':'), text.size());
       const auto size = ParseNumber<std::size_t>(text.substr(0, digits));
-      // The colon before the field and the comma behind it.
+      // The colon before the field and the comma after it.
       const std::size_t around = digits + 2;
       const bool whole = size && text.size() >= around && *size <= text.size() - around &&
                          text[digits + 1 + *size] == ',';

@@ -1,7 +1,7 @@
 #pragma once
 
 // How policies and entries of the audit log are written in Redis: fields one after the other, each
-// with its length before it ("5:hello,"), so that any bytes can be in them and people can read
+// preceded by its length ("5:hello,"), so that they can contain any bytes and people can read
 // them.
 
 #include <string>
@@ -14,10 +14,10 @@
 namespace weir::policy::redis {
 
 std::string PolicyRecord(const StoredPolicy& policy);
-/// kInternal if it is not one.
+/// kInternal if it is damaged.
 Result<StoredPolicy> ReadPolicyRecord(std::string_view record);
 
-/// Without its id, which is the record's name.
+/// Without its ID, which is the record's name.
 std::string EntryRecord(const AuditEntry& entry);
 Result<AuditEntry> ReadEntryRecord(std::int64_t id, std::string_view record);
 

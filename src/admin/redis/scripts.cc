@@ -6,8 +6,8 @@
 namespace weir::policy::redis {
 namespace {
 
-// Whether the state has what a node knows: the changes of an epoch up to a number. It has those of
-// its own epoch so far as it has counted, and of others what was put back. A state without an epoch
+// Whether the state includes what a node knows: the changes of an epoch up to a number. It includes
+// those of its own epoch up to its count, and of others what was restored. A state without an epoch
 // was written by weir 0.2.
 constexpr std::string_view kHas = R"(
 local function has(epoch, changes)
@@ -154,7 +154,7 @@ return 1
   return script;
 }
 
-// The epoch of a state that others have begun meanwhile stays: they have seen all of it.
+// Keeps an epoch that others have started meanwhile: they have seen all of this state.
 const Script& FinishScript() {
   static const Script script(WithHas(R"(
 if has(ARGV[1], ARGV[2]) then return 0 end

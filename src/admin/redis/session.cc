@@ -16,7 +16,7 @@ using weir::redis::ConnectionOptions;
 using weir::redis::Reply;
 using weir::redis::Script;
 
-/// Between looks whether somebody has called Abort.
+/// How often Abort is checked.
 constexpr milliseconds kTurn{20};
 
 ConnectionOptions OptionsOf(const weir::redis::Address& address, milliseconds patience) {
@@ -47,7 +47,7 @@ Answer Session::Call(const Script& script, Keys keys, const Command& arguments) 
   call.Add(static_cast<std::int64_t>(keys.size()));
   for (const std::string_view key : keys) call.Add(key);
   call.Append(arguments);
-  // Kept by the callback as well, which may come after an Abort.
+  // Shared with the callback, which may run after an Abort.
   auto answer = std::make_shared<std::optional<Answer>>();
   const auto done = [answer](Answer given) { *answer = std::move(given); };
   if (cluster_) {
@@ -66,7 +66,7 @@ Answer Session::Call(const Script& script, Keys keys, const Command& arguments) 
 Result<Reply> Session::Read(const Script& script, Keys keys, const Command& arguments) {
   const auto began = std::chrono::steady_clock::now();
   Answer answer = Call(script, keys, arguments);
-  // A server that hangs is not waited for again.
+  // Does not wait again for a server that hangs.
   const bool at_once = std::chrono::steady_clock::now() - began < patience_ / 2;
   if (IsLost(answer) && at_once) answer = Call(script, keys, arguments);
   if (answer.status.ok()) return std::move(answer.reply);

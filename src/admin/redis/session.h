@@ -19,7 +19,7 @@ namespace weir::policy::redis {
 using Keys = std::initializer_list<std::string_view>;
 
 /// Calls scripts one after the other and waits for each answer, on a server or in a cluster. The
-/// connection is made by the first call and again after it was lost.
+/// connection is made by the first call and again after it is lost.
 ///
 /// Thread safety: belongs to one thread at a time, but Abort may be called from any.
 class Session {
@@ -28,11 +28,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// `arguments`: what follows the keys.
+  /// `arguments` follow the keys.
   weir::redis::Answer Call(const weir::redis::Script& script, Keys keys,
                            const weir::redis::Command& arguments);
-  /// The same for a call that changes nothing: it is made twice if the connection had died
-  /// unnoticed, and whatever goes wrong with it changed nothing, either: kUnavailable.
+  /// The same for a call that changes nothing: it is repeated if the connection had died unnoticed.
+  /// A failure cannot have changed anything, either, so it is kUnavailable.
   Result<weir::redis::Reply> Read(const weir::redis::Script& script, Keys keys,
                                   const weir::redis::Command& arguments);
 
@@ -42,7 +42,7 @@ class Session {
   const std::chrono::milliseconds patience_;
   std::atomic<bool> aborted_{false};
   boost::asio::io_context io_{1};
-  std::unique_ptr<weir::redis::Connection> connection_;  // of a server
+  std::unique_ptr<weir::redis::Connection> connection_;  // to a single server
   std::unique_ptr<weir::redis::Cluster> cluster_;
 };
 

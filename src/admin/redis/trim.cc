@@ -12,7 +12,7 @@ using weir::redis::Answer;
 using weir::redis::Command;
 using weir::redis::Reply;
 
-/// Looks of one Trim, so that it is short however many entries have to stay.
+/// Reads of one Trim, so that it is short however many entries must stay.
 constexpr int kMaxLooks = 20;
 
 }  // namespace

@@ -12,19 +12,19 @@ bool IsAway(const Error& error) {
   return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
 }
 
-/// For whoever asked. Whether a change was made is known, unless its commit was not answered.
+/// The caller's error. Says whether the change was made, unless its commit was not answered.
 Error Away(const Error& why) {
   if (why.code == Code::kDeadlineExceeded) return why;
   return {Code::kUnavailable, "the policy database is down; nothing was changed: " + why.message};
 }
 
-/// For those who come after somebody whose change may have been made: theirs was not begun.
+/// For calls after one whose change may have been made: they were not begun.
 Error NotBegun(const Error& why) {
   if (why.code != Code::kDeadlineExceeded) return Away(why);
   return {Code::kUnavailable, "the policy database does not answer; nothing was changed"};
 }
 
-/// Not every server takes a zero byte in a text.
+/// Not every server accepts a zero byte in text.
 Status CheckTexts(const PolicyEdit& edit) {
   if (!edit.wanted) return {};
   for (const EntryMatch& entry : edit.wanted->match) {
@@ -72,12 +72,12 @@ Error SharedPolicyStore::WithAdvice(Error error) const {
   return error;
 }
 
-/// Puts in force what was read last time.
+/// Puts in force what an earlier run saved.
 Status SharedPolicyStore::Remember() {
   if (!options_.memory) return {};
   Result<Memory::Known> known = options_.memory->Load();
   if (!known.ok()) {
-    // Not to be had is not to be had: the database will come.
+    // A missing copy is not fatal: the database will be back.
     Report(known.error().code == Code::kNotFound
                ? "no policies are known until the policy database is back"
                : "cannot read the last known policies",
@@ -101,7 +101,7 @@ void SharedPolicyStore::Report(std::string_view what, const std::string& problem
 
 SharedPolicyStore::~SharedPolicyStore() {
   Close();
-  // Its own threads may still wake this.
+  // Its own threads may still call Wake.
   ledger_.reset();
 }
 
@@ -168,7 +168,7 @@ void SharedPolicyStore::History(std::string key, std::size_t limit, HistoryDone 
 }
 
 void SharedPolicyStore::ListEntries(AuditQuery query, Listed done) {
-  // One more than a page tells whether there is a next one.
+  // One more than a page shows whether there is a next one.
   query.limit = std::clamp<std::size_t>(query.limit, 1, kMaxPage + 1);
   Submit<std::vector<AuditEntry>>(
       [this, query = std::move(query)] { return ledger_->ReadEntries(query); }, std::move(done));
@@ -188,7 +188,7 @@ void SharedPolicyStore::Trim(std::size_t keep, Nanos since, std::size_t most, Tr
   Submit<std::size_t>(
       [this, keep, since, most] {
         Result<std::size_t> deleted = ledger_->Trim(keep, since, most);
-        // Whoever asks for it does not look. A reason is told once.
+        // The caller ignores the result, so the reason is reported here, once.
         const std::string problem =
             deleted.ok() || IsAway(deleted.error()) ? "" : deleted.error().message;
         if (std::exchange(trim_problem_, problem) != problem && !problem.empty()) {
@@ -214,8 +214,8 @@ void SharedPolicyStore::Work() {
     const bool woken = std::exchange(woken_, false);
     serving_ = !tasks.empty();
     lock.unlock();
-    // A database that was down is asked again before anyone hears that it still is, but nobody
-    // waits for two looks.
+    // A database that was down is tried again before callers get an error, but no caller waits for
+    // two attempts.
     const bool told = !tasks.empty() && tasks.front().asked_at < looked_at_;
     if (woken || (!up_ && !told) || Clock::now() >= NextLook()) (void)Refresh();
     Serve(tasks);
@@ -238,7 +238,7 @@ SharedPolicyStore::Clock::time_point SharedPolicyStore::NextLook() const {
 
 void SharedPolicyStore::Serve(const std::deque<Task>& tasks) {
   for (const Task& task : tasks) {
-    // What was found out for one need not be waited for by the others.
+    // After one call has found the database down, the others do not wait for it.
     if (up_) {
       task.run();
     } else {
@@ -261,16 +261,16 @@ void SharedPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
   } else {
     latest_.erase(edit.key);
   }
-  // If others came between, everything is read before it is put in force.
+  // If other changes came in between, everything is read before it is put in force.
   changes_ = made->changes == changes_ + 1 ? made->changes : -1;
   made_.emplace_back(std::move(done), step.after ? *step.after : *step.before);
 }
 
-/// Puts what this node has changed in force, together with what others have, and answers.
+/// Puts this node's changes in force, together with those of others, and answers.
 void SharedPolicyStore::PutInForce() {
   if (made_.empty()) return;
   Status put;
-  // Should that fail, the node's own changes count none the less: they are committed.
+  // If reading fails, this node's own changes apply all the same: they are committed.
   if (changes_ >= 0 || !Refresh().ok()) {
     put = in_force_.Put(latest_);
     NoteKnown();
@@ -295,8 +295,8 @@ Status SharedPolicyStore::ReadIfChanged() {
   migrated_ = true;
   Result<std::int64_t> changes = ledger_->ReadChanges();
   if (!changes.ok()) return changes.error();
-  // One that was down may have been restored from a backup and changed since: the same count may be
-  // of others.
+  // A server that was down may have been restored from a backup and changed since: the same count
+  // may be of other changes.
   if (ledger_->lost()) {
     Report("the policy database has lost policies; restoring those that are missing");
     if (Status restored = ledger_->Restore(latest_); !restored.ok()) return restored;

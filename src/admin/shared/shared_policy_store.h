@@ -3,7 +3,7 @@
 // Policies in a database, SQL or Redis, that many nodes share. One thread per node talks to it:
 // makes the changes, reads the histories, and reads all policies again whenever the count of
 // changes has moved, which PostgreSQL announces and which is polled four times a second elsewhere.
-// Checks are decided by what was read last, so they never wait for the database, nor mind when it
+// Checks use what was read last, so they never wait for the database and keep working when it
 // is down.
 
 #include <chrono>
@@ -26,7 +26,7 @@
 
 namespace weir::policy::shared {
 
-/// Where a node keeps the policies that it read last, for when it starts and the database is down.
+/// Where a node saves the policies that it read last, for a start while the database is down.
 ///
 /// Not thread-safe.
 class Memory {
@@ -36,35 +36,35 @@ class Memory {
     PolicyMap policies = {};
     std::string mark = {};  ///< Ledger::mark
   };
-  /// kNotFound: there are none from this database.
+  /// kNotFound: none of this database are saved.
   virtual Result<Known> Load() = 0;
   virtual Status Save(const PolicyMap& policies, const std::string& mark) = 0;
 };
 
 struct Options {
-  bool migrate = true;    ///< make or update the tables
+  bool migrate = true;    ///< create or update the tables
   bool required = false;  ///< do not open without the database
   /// Between polls of the count of changes: if the server announces them, and if it does not.
   std::chrono::milliseconds slow_poll{5000};
   std::chrono::milliseconds poll{250};
   /// Timeout of a statement; after it the server counts as down. Whole seconds for MariaDB.
   std::chrono::milliseconds patience{5000};
-  /// For what is still asked for when the store is closed.
+  /// For calls that are still pending when the store is closed.
   std::chrono::milliseconds at_end{2000};
   std::unique_ptr<Memory> memory = nullptr;  ///< null: none
-  /// For the log: what has happened, and why if that is bad. Called by Open and on the store's
-  /// thread.
+  /// For the log: what has happened, and the reason if it is a problem. Called by Open and on the
+  /// store's thread.
   std::function<void(std::string_view what, const std::string& problem)> report = {};
 };
 
 /// PolicyStore on a Ledger.
 ///
-/// Thread-safe. Close makes what has been asked for, such as the last entries of the audit log, for
-/// as long as Options::at_end; then calls that still wait fail with kUnavailable.
+/// Thread-safe. Close processes pending calls, such as the last entries of the audit log, for
+/// up to Options::at_end; then calls that still wait fail with kUnavailable.
 class SharedPolicyStore final : public StoreInForce {
  public:
-  /// Reads the policies and puts them in force: those of the database or, if it is down, those that
-  /// the memory has, or none (health().known is then false until it comes). Blocks for seconds at
+  /// Reads the policies and puts them in force: those of the database or, if it is down, those of
+  /// the memory, or none (health().known is then false until it is back). Blocks for seconds at
   /// most. The catalog must outlive the store.
   static Result<std::unique_ptr<PolicyStore>> Open(std::unique_ptr<Ledger> ledger, Catalog& catalog,
                                                    Options options);
@@ -84,7 +84,7 @@ class SharedPolicyStore final : public StoreInForce {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Something to do with the database, or not to.
+  /// A call to the database, or its refusal.
   struct Task {
     std::function<void()> run;
     std::function<void(const Error&)> refuse;
@@ -114,9 +114,9 @@ class SharedPolicyStore final : public StoreInForce {
   Catalog& catalog_;
   Options options_;
 
-  // The thread's own.
+  // Used on the store's thread only.
   PolicyMap latest_;
-  std::int64_t changes_ = -1;  // that latest_ is the outcome of; -1: unknown
+  std::int64_t changes_ = -1;  // that led to latest_; -1: unknown
   bool migrated_ = false;
   bool up_ = false;
   Error problem_;
@@ -131,7 +131,7 @@ class SharedPolicyStore final : public StoreInForce {
   std::condition_variable served_;
   std::deque<Task> tasks_;
   bool woken_ = false;
-  bool stopping_ = false;  // takes nothing more, makes what it has
+  bool stopping_ = false;  // accepts no more tasks, runs those it has
   bool aborted_ = false;
   bool serving_ = false;  // the thread has taken tasks and not finished them
   PolicyHealth health_;

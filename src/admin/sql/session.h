@@ -1,7 +1,7 @@
 #pragma once
 
-// What the policies' tables need of a database server, so that one set of statements serves every
-// one of them.
+// What the policies' tables need from a database server, so that one set of statements serves all
+// servers.
 
 #include <chrono>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace weir::policy::sql {
 
-/// What stands for a `?` in a statement.
+/// The value of a `?` in a statement.
 using Value = std::variant<std::int64_t, std::string_view>;
 
 /// The rows that a statement returned, read one after the other. Columns count from 0; NULL reads
@@ -31,42 +31,42 @@ class Rows {
   virtual std::string Text(int column) const = 0;
 };
 
-/// A blocking connection to the server, made again by itself after it was lost. Each statement
-/// answers within the session's patience, of a second or more: kUnavailable if the server did not.
+/// A blocking connection to the server that is reopened by itself after a loss. Each statement
+/// returns within the session's patience, of a second or more: kUnavailable if there was no answer.
 ///
 /// Thread safety: belongs to one thread at a time, but Abort may be called from any.
 class Session {
  public:
   virtual ~Session() = default;
 
-  /// Makes the tables or brings them up to date.
+  /// Creates or updates the tables.
   virtual Status Migrate() = 0;
 
   /// `sql` has a `?` for each value and nowhere else. Outside of a transaction it must be a read:
   /// it may be sent twice.
   virtual Result<std::unique_ptr<Rows>> Run(std::string_view sql,
                                             std::span<const Value> values) = 0;
-  /// The same for a read of very much, which is given kLongRead.
+  /// The same for a large read, with a timeout of at least kLongRead.
   virtual Result<std::unique_ptr<Rows>> RunLong(std::string_view sql) = 0;
   static constexpr std::chrono::milliseconds kLongRead{5000};
 
-  /// Statements from Begin to Commit see and do all or nothing. READ COMMITTED. If the connection
-  /// is lost between, they fail.
+  /// Statements from Begin to Commit take effect together or not at all. READ COMMITTED. If the
+  /// connection is lost in between, they fail.
   virtual Status Begin() = 0;
   Status Commit() { return End(true); }
-  /// If that fails the session is lost, and the transaction with it.
+  /// If this fails, the session is lost, and the transaction with it.
   void Rollback() { (void)End(false); }
 
-  /// Within a transaction: all listeners are notified when it is committed. Does nothing on a
-  /// server that cannot.
+  /// Within a transaction: all listeners are notified when it is committed. Does nothing if the
+  /// server cannot notify.
   virtual Status Announce() { return {}; }
   /// Calls `heard` on a thread of its own for what others announce, and whenever something may have
   /// been missed.
   virtual void Listen(std::function<void()> /*heard*/) {}  // NOLINT: a server that can keeps it
-  /// True: whatever is announced now is heard.
+  /// Whether everything announced now is received.
   virtual bool listening() const noexcept { return false; }
 
-  /// Makes what is under way, and all that follows, fail soon.
+  /// Makes pending and later calls fail soon.
   virtual void Abort() noexcept {}
 
  private:

@@ -14,7 +14,7 @@ namespace weir::policy::sql {
 
 /// The tables of policies behind a Session.
 ///
-/// Thread safety: as every Ledger.
+/// Thread safety: see Ledger.
 class SqlLedger final : public shared::Ledger {
  public:
   explicit SqlLedger(std::unique_ptr<Session> session) : session_(std::move(session)) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the statements on the policies' tables are run.
+// Runs the statements on the policies' tables.
 
 #include <array>
 #include <memory>

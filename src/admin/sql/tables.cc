@@ -11,11 +11,11 @@
 namespace weir::policy::sql {
 namespace {
 
-/// Longer targets are cut: they are for people, and an index must hold them.
+/// Longer targets are truncated: they are for people, and must fit into an index.
 constexpr std::size_t kMaxTargetBytes = 1000;
 
-/// A row for each entry of a match, those of one policy together; one row for none. What ReadPolicy
-/// reads begins at column 1.
+/// A row for each entry of a match, those of one policy together, or one row if it has none. What
+/// ReadPolicy reads begins at column 1.
 Result<Snapshot> ReadPolicies(RowsResult rows) {
   if (!rows.ok()) return rows.error();
   Snapshot snapshot;
@@ -95,8 +95,8 @@ Status InsertPolicy(Session& session, const StoredPolicy& policy) {
             policy.updated_at, policy.expires_at, std::string_view(policy.key), policy.id);
 }
 
-/// Everything else stands in it again: few columns of few rows, and one statement less to keep
-/// right.
+/// Deletes the row and inserts it with all columns: few columns of few rows, and one statement less
+/// to maintain.
 Status WriteStep(Session& session, PolicyStep& step, Counts& counts) {
   if (step.after && step.after->id == 0) step.after->id = ++counts.policies;
   if (step.before) {
@@ -108,8 +108,8 @@ Status WriteStep(Session& session, PolicyStep& step, Counts& counts) {
   return WriteMatch(session, step.after->id, step.after->match);
 }
 
-/// What somebody named a key or is called by an issuer of tokens may hold any bytes. An entry is
-/// written all the same: otherwise such a name would keep what was done out of the log.
+/// A key or the subject of a token may contain any bytes. The entry is written all the same:
+/// otherwise such a name would keep an action out of the log.
 Status WriteEntry(Session& session, const AuditEntry& entry, std::int64_t id) {
   const std::string who = StorableUtf8(entry.who, kMaxTargetBytes);
   const std::string target = StorableUtf8(entry.target, kMaxTargetBytes);

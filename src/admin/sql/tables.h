@@ -2,7 +2,7 @@
 
 // The tables of policies in a database that many nodes share: weir_policy, weir_policy_match,
 // weir_audit, and weir_policy_state, whose one row counts the changes and whose lock puts them in
-// order. Each backend makes them in its own dialect; the statements are the same.
+// order. Each backend creates them in its own dialect; the statements are the same.
 
 #include <cstdint>
 #include <string>
@@ -17,25 +17,25 @@
 
 namespace weir::policy::sql {
 
-/// How many changes of policies there have been.
+/// The number of changes of policies so far.
 Result<std::int64_t> ReadChanges(Session& session);
 
 using shared::Made;
 using shared::Snapshot;
 
-/// All policies, read at one moment.
+/// All policies, as of one moment.
 Result<Snapshot> ReadAll(Session& session);
 
-/// Makes a change in one transaction, after all that came before it and before all that follow,
+/// Makes a change in one transaction, after all earlier ones and before all later ones,
 /// whichever node they are from. kUnavailable: nothing was changed; kDeadlineExceeded: the server
 /// did not say whether it committed.
 Result<Made> Make(Session& session, const PolicyEdit& edit, const Catalog& catalog);
 
-/// The latest changes first; `key` empty: of all.
+/// Latest changes first; `key` empty: of all policies.
 Result<std::vector<PolicyChange>> ReadHistory(Session& session, const std::string& key,
                                               std::size_t limit);
 
-/// In one transaction; answers the entry's id.
+/// Runs in one transaction; returns the entry's ID.
 Result<std::int64_t> AppendEntry(Session& session, const AuditEntry& entry);
 /// Entries older than `before` (0: all), latest first.
 Result<std::vector<AuditEntry>> ReadEntries(Session& session, AuditQuery query);

@@ -12,13 +12,13 @@
 namespace weir::policy::sql {
 namespace {
 
-/// Looks of one call, so that it is short however many entries have to stay.
+/// Reads of one call, so that it is short however many entries must stay.
 constexpr int kMaxLooks = 20;
 
-/// Ids of one statement. Always as many, since servers keep the text of each.
+/// IDs per statement. Always the same number, since servers cache the text of each statement.
 constexpr std::size_t kIds = 50;
 
-/// The oldest number that is among the latest `keep`; 0: all are.
+/// The oldest ID among the latest `keep`; 0: all are.
 Result<std::int64_t> OldestToKeep(Session& session, std::size_t keep) {
   if (keep == 0) return std::int64_t{0};
   RowsResult rows = Run(session, kReadLastEntry);
@@ -46,17 +46,17 @@ Status Delete(Session& session, std::span<const std::int64_t> ids) {
 
 }  // namespace
 
-/// Some entries that follow each other.
+/// Some consecutive entries.
 struct Trimmer::Stretch {
   std::vector<std::int64_t> to_delete = {};
   std::int64_t last = 0;
-  bool more = false;  ///< the entries behind it may be old as well
+  bool more = false;  ///< the entries after it may be old as well
 };
 
 Result<Trimmer::Stretch> Trimmer::Look(Session& session, std::int64_t oldest, Nanos since,
                                        std::size_t most) const {
-  // The third column tells whether the policy is there, the fourth which later change of it is the
-  // first that makes this one too many, if there is one.
+  // The third column is the policy's ID if it exists, the fourth the first later change of it that
+  // makes this one too many, if there is one.
   static const std::string kLook =
       "SELECT a.id, a.at, p.id, (SELECT b.id FROM weir_audit b WHERE b.target = a.target AND"
       " b.id > a.id ORDER BY b.id LIMIT 1 OFFSET " +

@@ -61,7 +61,7 @@ Result<AuditEntry> ReadEntry(Connection& connection, std::int64_t id) {
 
 Result<std::size_t> TrimEntries(Connection& connection, std::size_t keep, Nanos since,
                                 std::size_t most) {
-  // Entries stand in the order of their making: only the oldest are looked at.
+  // Entries are stored in the order of their creation: only the oldest are read.
   if (Status done = connection.Run(kTrimEntries, since, keep, most); !done.ok()) {
     return done.error();
   }

@@ -7,12 +7,12 @@
 
 namespace weir::policy::sqlite {
 
-// Which limited domain requests belong to that name none, kept so that a start can tell whether
-// they have moved since the service last ran.
+// The domain of requests that name none, if it has limits, stored so that a start can detect
+// whether it has changed since the service last ran.
 
-/// Empty: none was written. Before any other write to the database; blocks.
+/// Empty if none was written. Call it before any other write to the database; blocks.
 Result<std::string> ReadImpliedDomain(weir::sqlite::Database& database);
-/// Any thread; does not wait.
+/// May be called on any thread; does not wait.
 void WriteImpliedDomain(weir::sqlite::Database& database, std::string domain);
 
 }  // namespace weir::policy::sqlite

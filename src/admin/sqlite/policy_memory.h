@@ -9,12 +9,12 @@
 
 namespace weir::policy::sqlite {
 
-/// What a node remembers of the policies of a distant database, in an SQLite file of its own.
+/// A node's copy of the policies of a remote database, in an SQLite file of its own.
 ///
 /// Not thread-safe.
 class PolicyMemory final : public shared::Memory {
  public:
-  /// `source` names the database, without secrets: what came from another one is not remembered.
+  /// `source` names the database, without secrets: a copy from another one is ignored.
   static Result<std::unique_ptr<PolicyMemory>> Open(const std::string& path, std::string source);
 
   Result<Known> Load() override;

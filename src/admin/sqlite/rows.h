@@ -18,7 +18,7 @@ Result<std::vector<StoredPolicy>> ReadPolicies(weir::sqlite::Connection& connect
 Status InsertPolicy(weir::sqlite::Connection& connection, StoredPolicy& policy);
 Status UpdatePolicy(weir::sqlite::Connection& connection, const StoredPolicy& policy);
 Status DeletePolicy(weir::sqlite::Connection& connection, std::int64_t id);
-/// The latest kMaxVersions of a key stay.
+/// Keeps only the latest kMaxVersions of a key.
 Status AppendVersion(weir::sqlite::Connection& connection, const PolicyChange& change);
 Result<std::vector<PolicyChange>> ReadVersions(weir::sqlite::Connection& connection,
                                                std::string_view key, std::size_t limit);

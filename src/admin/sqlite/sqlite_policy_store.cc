@@ -16,7 +16,7 @@ using weir::sqlite::Connection;
 using weir::sqlite::ReadFor;
 using weir::sqlite::WriteFor;
 
-/// What the tables and the latest policies know of a key.
+/// The state of a key according to the tables and the latest policies.
 Result<PolicyState> ReadState(Connection& connection, const PolicyMap& latest,
                               const std::string& key) {
   PolicyState state{.policies = latest.size()};
@@ -96,7 +96,7 @@ Status SqlitePolicyStore::Run(Connection& connection, Pending& pending) {
   if (!step.ok()) return step.error();
   pending.step = std::move(*step);
   if (Status written = WriteStep(connection, edit, pending.step, at); !written.ok()) return written;
-  // What is left in latest_ counts only if the job and its savepoint succeed.
+  // latest_ counts only if the job and its savepoint succeed; otherwise it is read again.
   if (pending.step.after) {
     latest_.insert_or_assign(edit.key, *pending.step.after);
   } else {
@@ -108,8 +108,8 @@ Status SqlitePolicyStore::Run(Connection& connection, Pending& pending) {
 
 void SqlitePolicyStore::Finish(const Status& committed, Pending& pending) {
   if (!committed.ok()) {
-    // Whether the job or the commit failed, what is on disk is what counts from now on. Refusals
-    // changed nothing, and reading again for each of them would be a gift to whoever repeats them.
+    // Whether the job or the commit failed, the disk decides what is in force. Refusals changed
+    // nothing, and a client that repeats them must not cause a read each time.
     const Code code = committed.error().code;
     if (code != Code::kAlreadyExists && code != Code::kNotFound &&
         code != Code::kFailedPrecondition && code != Code::kInvalidArgument) {
@@ -145,7 +145,7 @@ void SqlitePolicyStore::History(std::string key, std::size_t limit, HistoryDone 
 }
 
 void SqlitePolicyStore::ListEntries(AuditQuery query, Listed done) {
-  // One more than a page tells whether there is a next one.
+  // One more than a page shows whether there is a next one.
   query.limit = std::clamp<std::size_t>(query.limit, 1, kMaxPage + 1);
   ReadFor(database_, std::move(done), ReadEntries, std::move(query));
 }

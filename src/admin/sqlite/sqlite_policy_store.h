@@ -2,7 +2,7 @@
 
 // Policies in the embedded database. Every change is made on the database's one writer thread, so
 // changes follow each other without locks: a job changes `latest_` and the tables, and once the
-// commit is on disk the done of the first job of the group puts all of the group's changes in
+// commit is on disk, the callback of the first job of the group puts all of the group's changes in
 // force.
 
 #include <cstdint>
@@ -22,14 +22,14 @@ namespace weir::policy::sqlite {
 /// Thread-safe. The database must be closed before this is destroyed, or have no jobs left.
 class SqlitePolicyStore final : public StoreInForce {
  public:
-  /// Makes the tables, reads all policies and puts them in force through the catalog. Both
+  /// Creates the tables, reads all policies and puts them in force through the catalog. Both
   /// arguments must outlive the store.
   static Result<std::unique_ptr<SqlitePolicyStore>> Open(weir::sqlite::Database& database,
                                                          Catalog& catalog);
   ~SqlitePolicyStore() override;
 
   void Change(PolicyEdit edit, Done done) override;
-  /// Reads the disk before it returns, as all that follow.
+  /// Runs on a thread of the database's readers, as do ListEntries and FindEntry.
   void History(std::string key, std::size_t limit, HistoryDone done) override;
   void ListEntries(AuditQuery query, Listed done) override;
   void FindEntry(std::int64_t id, Found done) override;
@@ -37,7 +37,7 @@ class SqlitePolicyStore final : public StoreInForce {
   void Append(AuditEntry entry, Appended done) override;
 
  private:
-  // What a change needs on its way through the writer. Shared by its job and its done.
+  // The state of a change while the writer makes it. Shared by its job and its callback.
   struct Pending {
     PolicyEdit edit;
     Done done;
@@ -54,13 +54,13 @@ class SqlitePolicyStore final : public StoreInForce {
   weir::sqlite::Database& database_;
   Catalog& catalog_;
 
-  // The writer thread's: with the changes that are not committed yet.
+  // Used on the writer thread; includes changes that are not committed yet.
   PolicyMap latest_;
   bool latest_in_force_ = true;
   bool latest_unsure_ = false;  // a commit failed: read it again
 };
 
-/// How many policies the file has; 0 also if it never had any. For a node that keeps them
+/// How many policies the file has; also 0 if it never had any. For a node that keeps them
 /// elsewhere.
 std::size_t CountPolicies(weir::sqlite::Database& database);
 

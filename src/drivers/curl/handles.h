@@ -1,6 +1,6 @@
 #pragma once
 
-// What those who speak over libcurl have in common. For their .cc files only.
+// What the users of libcurl have in common. For their .cc files only.
 
 #include <curl/curl.h>
 
@@ -31,7 +31,7 @@ inline void Append(List& list, const std::string& line) {
   }
 }
 
-/// Once for the process.
+/// Initializes libcurl once for the process.
 inline Status Start() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready == CURLE_OK) return {};

@@ -11,11 +11,11 @@
 namespace weir::curl {
 namespace {
 
-// What the receiver says beyond its status is not kept, and no more of it is read than this.
+// The receiver's body is not kept, and no more of it is read than this.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} * 1024;
-// Many servers close a connection that was idle for five seconds, some just as a request comes.
+// Many servers close connections that were idle for five seconds, some just as a request arrives.
 constexpr long kMaxIdleSeconds = 3;
-// Of the statuses below 500, those that may pass.
+// The statuses below 500 that may pass.
 constexpr std::array<long, 8> kPassing = {401, 403, 404, 405, 407, 408, 425, 429};
 
 std::size_t Discard(char* /*bytes*/, std::size_t size, std::size_t count, void* seen) {
@@ -24,7 +24,7 @@ std::size_t Discard(char* /*bytes*/, std::size_t size, std::size_t count, void* 
   return total <= kMaxAnswerBytes ? size * count : 0;
 }
 
-// Without a way back: libcurl cannot send the same body again, and says so.
+// Cannot rewind: libcurl cannot send the same body again, and reports that.
 std::size_t ReadOnce(char* buffer, std::size_t size, std::size_t count, void* from) {
   auto& unsent = *static_cast<std::string_view*>(from);
   const std::size_t bytes = std::min(size * count, unsent.size());

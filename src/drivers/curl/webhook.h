@@ -11,19 +11,19 @@ namespace weir::curl {
 
 struct WebhookOptions {
   std::string url = {};    ///< http:// or https://
-  std::string token = {};  ///< secret; goes as `Authorization: Bearer …` if not empty
+  std::string token = {};  ///< secret; sent as `Authorization: Bearer …` if not empty
   std::string agent = {};  ///< User-Agent
-  std::chrono::milliseconds timeout{5000};  ///< of one request, from connecting to its answer
+  std::chrono::milliseconds timeout{5000};  ///< for one request, from connecting to its answer
 };
 
 /// POSTs JSON to one URL. Redirects are not followed; certificates are verified.
 ///
 /// A request is sent once. libcurl by itself would send it again if the receiver closes a
-/// connection that was kept alive without an answer, although the receiver may have done its work;
-/// here that is an error like any other, so that whoever repeats the request knows that it is a
-/// repetition.
+/// kept-alive connection without an answer, although the receiver may have processed it;
+/// here that is an error like any other, so that a caller that repeats the request knows that it
+/// is a repetition.
 ///
-/// Thread-safe: every call that runs at the same time has a connection of its own, kept alive.
+/// Thread-safe: concurrent calls have a connection each, kept alive.
 class Webhook {
  public:
   /// kInvalidArgument if the URL is neither http:// nor https://.
@@ -32,7 +32,7 @@ class Webhook {
 
   /// Ok: 2xx. kInvalidArgument: the receiver refuses this body, now and later. kDeadlineExceeded:
   /// no answer in time. kUnavailable: any other failure that may pass. After the last two the
-  /// receiver may have done its work. `headers` are lines such as "Name: value".
+  /// receiver may have processed it. `headers` are lines such as "Name: value".
   Status Post(const std::string& body, std::span<const std::string> headers);
 
  private:
@@ -43,7 +43,7 @@ class Webhook {
   std::unique_ptr<Connections> connections_;
 };
 
-/// What a status says; see Webhook::Post. Those that say something about the receiver and not about
+/// What a status means; see Webhook::Post. Those that are about the receiver and not about
 /// what was sent may pass: redirects, 401, 403, 404, 405, 407 (a maintenance page, a proxy without
 /// its service, a token that has expired), 408, 425, 429 and 5xx.
 Status JudgeWebhook(long status);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The one use of OpenSSL's digests: where two texts must not meet in one id, or a secret is known
-// by its digest alone.
+// The one use of OpenSSL's digests: where two texts must not share an id, or a secret is known
+// only by its digest.
 
 #include <array>
 #include <cstdint>

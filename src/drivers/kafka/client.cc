@@ -19,7 +19,7 @@ void OnLog(const rd_kafka_t* /*client*/, int level, const char* facility, const 
                  {{"facility", std::string_view(facility)}, {"text", std::string_view(text)}});
 }
 
-// Single failures stand in the log already; that nobody is left does not.
+// Single failures are already in the log; that no broker is left is not.
 void OnError(rd_kafka_t* /*client*/, int error, const char* reason, void* /*opaque*/) {
   const auto code = static_cast<rd_kafka_resp_err_t>(error);
   const bool news = code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__FATAL;
@@ -50,7 +50,7 @@ Result<Conf> MakeConf(const Url& url) {
   const std::initializer_list<std::pair<const char*, std::string>> ours = {
       {"bootstrap.servers", url.brokers},
       {"client.id", "weir"},
-      // A broker that comes back is noticed within half a second.
+      // A broker that is back is noticed within half a second.
       {"reconnect.backoff.ms", "50"},
       {"reconnect.backoff.max.ms", "500"},
       {"topic.metadata.refresh.interval.ms", "10000"},

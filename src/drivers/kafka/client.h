@@ -1,6 +1,6 @@
 #pragma once
 
-// What producer, consumer and topic maker have in common: librdkafka's configuration and its log.
+// What producer, consumer and topic creation share: librdkafka's configuration and its log.
 
 #include <memory>
 #include <string>
@@ -18,9 +18,9 @@ struct DeleteConf {
 };
 using Conf = std::unique_ptr<rd_kafka_conf_s, DeleteConf>;
 
-/// Brokers, the URL's properties, quick reconnects, and librdkafka's log and errors into ours.
+/// Sets brokers, the URL's properties, quick reconnects, and forwards librdkafka's log and errors.
 Result<Conf> MakeConf(const Url& url);
-/// kInvalidArgument with librdkafka's words; a value that may be secret is not among them.
+/// kInvalidArgument with librdkafka's message, which never contains a value that may be secret.
 Status Set(Conf& conf, const std::string& name, const std::string& value);
 
 }  // namespace weir::kafka

@@ -36,7 +36,7 @@ Result<Conf> ConsumerConf(const ConsumerOptions& options) {
       {"heartbeat.interval.ms", std::to_string(options.session_timeout.count() / 4)},
       {"max.poll.interval.ms", std::to_string(options.max_poll_interval.count())},
       {"partition.assignment.strategy", "range"},
-      // Enough to be busy, little enough to be forgotten at a rebalance.
+      // Enough to stay busy, few enough to be discarded at a rebalance.
       {"queued.max.messages.kbytes", "16384"},
       {"fetch.wait.max.ms", "100"},
   };
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Consumer>> Consumer::Open(const ConsumerOptions& options)
          void* opaque) { OnRebalance(client, what, partitions, opaque); });
   consumer->client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf->get(), why.data(), why.size()));
   if (!consumer->client_) return Error{Code::kInvalidArgument, std::string("Kafka: ") + why.data()};
-  static_cast<void>(conf->release());  // the client's now
+  static_cast<void>(conf->release());  // owned by the client now
   rd_kafka_poll_set_consumer(consumer->client_.get());
 
   const Partitions topics(rd_kafka_topic_partition_list_new(1));
@@ -90,8 +90,8 @@ Result<std::unique_ptr<Consumer>> Consumer::Open(const ConsumerOptions& options)
 
 Consumer::~Consumer() = default;
 
-// Called by Poll and when the consumer closes. Until partitions are let go here, the group gives
-// them to nobody, so what Poll has given is handled and committed before another member reads on.
+// Called by Poll and when the consumer closes. Until partitions are released here, the group
+// assigns them to no one, so polled messages are handled and committed before another member reads.
 void Consumer::OnRebalance(rd_kafka_s* client, int what,
                            rd_kafka_topic_partition_list_s* partitions, void* consumer) {
   const bool given = what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
@@ -108,7 +108,7 @@ std::vector<Incoming> Consumer::Poll(std::size_t max, std::chrono::milliseconds 
     revoked_ = false;
     const Message message(rd_kafka_consumer_poll(
         client_.get(), static_cast<int>(std::max(rest, std::chrono::milliseconds(0)).count())));
-    if (revoked_) incoming.clear();  // whoever has the partitions now is given them again
+    if (revoked_) incoming.clear();  // the new owners of the partitions receive them again
     if (!message) break;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       incoming.push_back({.partition = message->partition,

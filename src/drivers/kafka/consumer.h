@@ -32,38 +32,38 @@ struct Incoming {
   std::string payload = {};
 };
 
-/// Up to where a partition has been handled: the offset behind the last message.
+/// How far a partition has been handled: the offset after the last message.
 struct Position {
   std::int32_t partition = 0;
   std::int64_t offset = 0;
 };
 
 /// One member of a consumer group. Offsets are committed only by Commit, so a message that
-/// was not handled is delivered again. A group that has committed nothing starts with the
-/// oldest. Another member that joins gets none of its partitions before the next Poll, so what was
+/// was not handled is delivered again. A group without commits starts with the
+/// oldest. A member that joins gets none of its partitions before the next Poll, so what was
 /// polled before can be handled and committed first.
 ///
 /// Not thread-safe: one thread at a time.
 class Consumer {
  public:
   /// Does not wait for the broker; a topic that does not exist yet is found within ten seconds of
-  /// being made.
+  /// its creation.
   static Result<std::unique_ptr<Consumer>> Open(const ConsumerOptions& options);
-  /// Leaves the group, so that another member takes over at once.
+  /// Leaves the group, so that another member takes over immediately.
   ~Consumer();
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
 
-  /// The messages that come within `wait`, `max` at most, in the order of each partition. Broker
-  /// trouble is logged and waited for.
+  /// The messages that arrive within `wait`, `max` at most, in the order of each partition. If the
+  /// broker is in trouble, logs that and waits.
   std::vector<Incoming> Poll(std::size_t max, std::chrono::milliseconds wait);
 
-  /// Returns when the broker has it. kFailedPrecondition: the partitions belong to another member
-  /// now, which will be given the messages again.
+  /// Returns when the broker has confirmed. kFailedPrecondition: the partitions belong to another
+  /// member now, which will receive the messages again.
   Status Commit(std::span<const Position> positions);
 
-  /// Messages of this member's partitions that Poll has not given yet, as far as the broker has
-  /// told. Does not wait.
+  /// Messages of this member's partitions that Poll has not returned yet, as far as the broker has
+  /// reported. Does not wait.
   std::int64_t Lag() const;
 
  private:
@@ -76,8 +76,8 @@ class Consumer {
                           void* consumer);
 
   std::string topic_;
-  bool revoked_ = false;  // partitions, in the call of Poll that runs
-  // Closes before the rest goes: that calls OnRebalance.
+  bool revoked_ = false;  // partitions, during the running call of Poll
+  // Destroyed before the rest: closing calls OnRebalance.
   std::unique_ptr<rd_kafka_s, DeleteClient> client_;
 };
 

@@ -10,7 +10,7 @@
 #include "telemetry/log.h"
 
 // librdkafka has threads of its own that talk to the brokers. One thread of ours serves its
-// callbacks: all confirmations that have come since the last look are told in one go.
+// callbacks: all confirmations since the last poll are reported in one go.
 
 namespace weir::kafka {
 namespace {
@@ -32,7 +32,7 @@ Code CodeOf(rd_kafka_resp_err_t error, bool maybe_there) {
       return Code::kResourceExhausted;
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
       return Code::kInvalidArgument;
-    // The topic is at fault, not the message, and may be made or opened.
+    // The topic is at fault, not the message, and may be created or granted later.
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
@@ -95,7 +95,7 @@ Result<Producer::Client> Producer::Connect() {
   std::array<char, 512> why{};
   Client client(rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why.data(), why.size()));
   if (!client) return Error{Code::kInvalidArgument, std::string("Kafka: ") + why.data()};
-  static_cast<void>(conf.release());  // the client's now
+  static_cast<void>(conf.release());  // owned by the client now
   return client;
 }
 
@@ -115,14 +115,14 @@ Producer::~Producer() {
   stopping_ = true;
   if (thread_.joinable()) thread_.join();
   if (!client_) return;
-  // What is left is told that it did not go out: nobody waits for ever.
+  // The rest is reported as not sent: no caller waits forever.
   rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   rd_kafka_flush(client_.get(), 1000);
 }
 
 void Producer::PollLoop() {
   while (!stopping_) {
-    // client_ changes on this thread alone.
+    // client_ changes only on this thread.
     rd_kafka_poll(client_.get(), kPollMillis);
     if (Failed(client_.get())) ReplaceClient();
   }
@@ -141,7 +141,7 @@ void Producer::ReplaceClient() {
     const std::unique_lock lock(client_mutex_);
     std::swap(old, client_);
   }
-  // Without the lock: those who are told may publish again.
+  // Without the lock: callbacks may publish again.
   rd_kafka_purge(old.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   rd_kafka_flush(old.get(), 1000);
 }

@@ -20,7 +20,7 @@ namespace weir::kafka {
 
 struct ProducerOptions {
   Url url = {};
-  /// From Publish to the confirmation. librdkafka looks once a second for what is late.
+  /// From Publish to the confirmation. librdkafka checks once a second for late messages.
   std::chrono::milliseconds delivery_timeout{2000};
   /// Messages that may wait for their confirmation; more are refused.
   std::size_t max_queued = 50'000;
@@ -34,31 +34,31 @@ struct Outgoing {
   std::vector<std::pair<std::string_view, std::string_view>> headers = {};
 };
 
-/// Publishes with confirmation: idempotent, acks=all, sent at once. What is published while
-/// requests are on their way goes together in the next one, so batches grow with the load by
+/// Publishes with confirmation: idempotent, acks=all, sent immediately. Messages published while
+/// requests are under way go together in the next one, so batches grow with the load by
 /// themselves.
 ///
 /// Thread-safe: any thread may call Publish. Messages of one key keep their order.
 class Producer {
  public:
-  /// Told once, on the producer's thread (or inside Publish if it is refused); must not block. Ok:
+  /// Called once, on the producer's thread (or inside Publish if refused); must not block. Ok:
   /// all in-sync replicas have it. kUnavailable: it is not on the topic and will not be; maybe
-  /// there is no such topic, or no right to write to it.
-  /// kDeadlineExceeded: no confirmation came in time; it may or may not be there.
+  /// the topic does not exist, or there is no right to write to it.
+  /// kDeadlineExceeded: no confirmation arrived in time; it may or may not be there.
   /// kResourceExhausted: too many are waiting. kInvalidArgument: too large.
   using Done = std::function<void(Status)>;
 
   /// Does not wait for the broker.
   static Result<std::unique_ptr<Producer>> Open(ProducerOptions options);
-  /// Waits for what is on its way, at most the delivery timeout and two seconds.
+  /// Waits for messages under way, at most the delivery timeout and two seconds.
   ~Producer();
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
 
-  /// The texts are copied.
+  /// Copies the texts.
   void Publish(const Outgoing& message, Done done);
 
-  /// Messages without confirmation yet.
+  /// Messages not confirmed yet.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
 
  private:
@@ -73,7 +73,7 @@ class Producer {
   void ReplaceClient();
 
   const ProducerOptions options_;
-  std::shared_mutex client_mutex_;  // exclusively while a client that failed for good is replaced
+  std::shared_mutex client_mutex_;  // exclusive while a client that failed for good is replaced
   Client client_;
   std::atomic<std::size_t> waiting_{0};
   std::atomic<bool> stopping_{false};

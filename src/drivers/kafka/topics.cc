@@ -55,7 +55,7 @@ Status MakeTopics(const Url& url, const std::vector<Topic>& topics,
   std::array<char, 512> why{};
   const Client client(rd_kafka_new(RD_KAFKA_PRODUCER, conf->get(), why.data(), why.size()));
   if (!client) return Error{Code::kInvalidArgument, std::string("Kafka: ") + why.data()};
-  static_cast<void>(conf->release());  // the client's now
+  static_cast<void>(conf->release());  // owned by the client now
 
   const int patience = static_cast<int>(timeout.count());
   const Options options(rd_kafka_AdminOptions_new(client.get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));

@@ -14,8 +14,8 @@ struct Topic {
   int partitions = 1;
 };
 
-/// Makes those of the topics that do not exist, with the cluster's default replication. Topics that
-/// exist stay as they are. Blocks. Thread-safe.
+/// Creates those of the topics that do not exist, with the cluster's default replication. Existing
+/// topics are not changed. Blocks. Thread-safe.
 Status MakeTopics(const Url& url, const std::vector<Topic>& topics,
                   std::chrono::milliseconds timeout = std::chrono::seconds(5));
 

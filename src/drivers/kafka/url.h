@@ -21,7 +21,7 @@ struct Url {
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
-/// kInvalidArgument, naming what is wrong and never showing a password.
+/// kInvalidArgument names what is wrong and never shows a password.
 Result<Url> ParseUrl(std::string_view text);
 
 }  // namespace weir::kafka

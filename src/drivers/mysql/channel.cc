@@ -25,8 +25,8 @@ constexpr milliseconds kLongestAway{500};
 constexpr milliseconds kLongestDelay{10'000};
 constexpr milliseconds kCleanEvery{10'000};
 constexpr std::size_t kMaxPerDelete = 1000;
-/// Numbers are given before a row can be seen, so a row may appear after one with a higher number.
-/// So long is looked back for such.
+/// Ids are assigned before a row becomes visible, so a row may appear after one with a higher id.
+/// How far to look back for such rows.
 constexpr std::chrono::seconds kLookBack{2};
 constexpr std::size_t kMaxWaiting = 4096;
 constexpr std::size_t kMaxPerInsert = 64;
@@ -92,7 +92,7 @@ class MysqlChannel final : public Channel {
       delay_ = kInterval;
       trouble_.Clear();
     } else {
-      // A server that is back should be found soon; rights and tables come slowly.
+      // A server that is back should be found soon; rights and tables take longer to appear.
       const bool away = status.error().code == Code::kUnavailable;
       delay_ = std::min(2 * delay_, away ? kLongestAway : kLongestDelay);
       trouble_.Note(status.error().message);
@@ -106,7 +106,7 @@ class MysqlChannel final : public Channel {
     callbacks_.changed(up_);
   }
 
-  /// True: it is time to stop.
+  /// True: the thread must stop.
   bool Pause() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, delay_,
@@ -155,7 +155,7 @@ class MysqlChannel final : public Channel {
     return {};
   }
 
-  /// Only what comes from now on matters.
+  /// Only messages from now on matter.
   Status Begin() {
     Answer answer = connection_.Run("SELECT COALESCE(MAX(id), 0) FROM weir_messages");
     if (!answer.status.ok()) return answer.status;
@@ -171,7 +171,7 @@ class MysqlChannel final : public Channel {
     seen_.erase(seen_.begin(), seen_.upper_bound(marks_.front().id));
   }
 
-  /// In parts, so that nobody waits long for the locks. True: there is more, however much is
+  /// In parts, so that no one waits long for the locks. True: there is more, however much is
   /// written meanwhile.
   bool Clean() {
     if (steady_clock::now() < clean_at_) return false;
@@ -185,12 +185,12 @@ class MysqlChannel final : public Channel {
 
   struct Mark {
     steady_clock::time_point at;
-    std::int64_t id;  // the highest seen then
+    std::int64_t id;  // the highest id seen then
   };
 
   const std::string url_;
   const std::string name_;
-  bool prepared_;  // the table is there, or somebody else will make it
+  bool prepared_;  // the table exists, or another process will create it
   const Callbacks callbacks_;
   Connection connection_;
   bool up_ = false;

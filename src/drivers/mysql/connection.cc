@@ -37,7 +37,7 @@ std::string SessionSettings(Dialect dialect, const SessionLimits& limits) {
   return sql;
 }
 
-/// Ways to log in that do not send the password itself.
+/// Authentication methods that do not send the password itself.
 constexpr const char* kWithoutTls =
     "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519,parsec,"
     "auth_gssapi_client";
@@ -54,8 +54,8 @@ void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& t
   const unsigned local_files = 0;
   mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &local_files);
   if (target.tls == Tls::kOff) {
-    // A server that asks for it would get the password as it is, and everybody on the way; others
-    // would have the library ask at a terminal.
+    // Other methods would send the password in plaintext to any server that asks for it, or
+    // have the library prompt at a terminal.
     if (target.socket.empty()) mysql_optionsv(handle, MARIADB_OPT_RESTRICTED_AUTH, kWithoutTls);
     return;
   }
@@ -63,7 +63,7 @@ void SetOptions(MYSQL* handle, const ConnectionOptions& options, const Target& t
   mysql_ssl_set(handle, OrNull(target.tls_key), OrNull(target.tls_cert), OrNull(target.tls_ca),
                 nullptr, nullptr);
   mysql_options(handle, MYSQL_OPT_SSL_ENFORCE, &yes);
-  // Without this the library goes on in the clear if the server offers no TLS.
+  // Without this the library continues in plaintext if the server offers no TLS.
   const my_bool verify = target.tls == Tls::kVerified ? 1 : 0;
   mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 }
@@ -77,7 +77,7 @@ bool WritesWhenReadOnly(std::string_view grant) {
       [&](std::string_view privilege) { return grant.find(privilege) != std::string_view::npos; });
 }
 
-/// Asks a server on a connection of its own.
+/// Queries a server on a connection of its own.
 Result<ServerFacts> FactsOf(const ConnectionOptions& options, const Target& target,
                             const Endpoint& endpoint) {
   const std::unique_ptr<MYSQL, decltype(&mysql_close)> handle(mysql_init(nullptr), &mysql_close);
@@ -116,7 +116,7 @@ std::int64_t Rows::Int(unsigned column) const noexcept {
 }
 
 Connection::Connection(ConnectionOptions options) : options_(std::move(options)) {
-  // The first call sets up the library, which two threads must not do at once.
+  // The first call initializes the library, which two threads must not do at the same time.
   static const int ready = mysql_library_init(0, nullptr, nullptr);
   (void)ready;
 }
@@ -154,15 +154,15 @@ Status Connection::Connect() {
     connected = ConnectTo(*target, target->endpoints[i]);
     if (connected.ok()) return CheckRivals(*target, i);
     if (aborted_) break;
-    // Who is not let in here is not let in elsewhere, and should be told so.
+    // A user refused here is refused elsewhere too, and should see that error.
     if (connected.error().code != Code::kUnavailable) break;
   }
   return connected;
 }
 
-// A primary that died may come back after a replica has been promoted, and accept writes as before.
-// It does not know what the new one has granted, so neither is used until somebody decides. Hosts
-// before this one are not asked again: they are down, or replicas.
+// A failed primary may come back after a replica has been promoted, and accept writes as before.
+// It does not know what the new one has granted, so neither is used until an operator decides.
+// Earlier hosts are not queried again: they are down, or replicas.
 Status Connection::CheckRivals(const Target& target, std::size_t chosen) {
   for (std::size_t i = chosen + 1; i < target.endpoints.size() && !aborted_; ++i) {
     const Result<ServerFacts> other = FactsOf(options_, target, target.endpoints[i]);
@@ -210,8 +210,8 @@ Status Connection::CheckServer(const Target& target) {
   return CheckGrants();
 }
 
-// After a switch-over the old primary is told to be read-only. A user it does not hold for would go
-// on writing there while others write to the new one, and each of the two would grant the limit.
+// After a switch-over the old primary is set to read-only. A user exempt from that would keep
+// writing there while others write to the new one, and each of the two would grant the limit.
 Status Connection::CheckGrants() {
   Answer answer = RunNow("SHOW GRANTS");
   if (!answer.status.ok()) return answer.status;
@@ -230,7 +230,7 @@ Status Connection::BeginSession() {
   const Dialect dialect = mariadb_connection(handle_) ? Dialect::kMariadb : Dialect::kMysql;
   const SessionLimits& limits = options_.limits;
   if (dialect == Dialect::kMysql) {
-    // There is no limit for idle transactions, only one for idle sessions. It is short while a
+    // There is no timeout for idle transactions, only one for idle sessions. It is short while a
     // transaction is open.
     begin_ = "SET wait_timeout=" + std::to_string(limits.idle_transaction.count()) + ";BEGIN";
     commit_ = "COMMIT;SET wait_timeout=DEFAULT";
@@ -270,7 +270,7 @@ void Connection::Delay() {
   ++failures_;
   delay = std::min(delay, longest);
   const std::uint64_t half = static_cast<std::uint64_t>(delay.count()) / 2;
-  // At random, so that a fleet does not come back all at once.
+  // Random, so that a fleet does not reconnect all at once.
   retry_at_ = Clock::now() + std::chrono::microseconds(half + random_() % (half + 1));
 }
 

@@ -20,7 +20,7 @@ namespace weir::mysql {
 struct Endpoint;
 struct Target;
 
-/// Which of the two servers a connection leads to. They differ in the settings of a session.
+/// Which of the two servers a connection leads to. Their session settings differ.
 enum class Dialect { kMariadb, kMysql };
 
 /// How long the server lets a session block others; whole seconds, at least 1.
@@ -33,11 +33,11 @@ struct SessionLimits {
 
 struct ConnectionOptions {
   std::string url = {};  ///< see url.h
-  /// Counted in whole seconds, rounded up: the client library knows no finer.
+  /// Counted in whole seconds, rounded up: the client library has no finer unit.
   std::chrono::milliseconds connect_timeout{1000};
   std::chrono::milliseconds statement_timeout{1000};
   /// After a failed attempt to connect, doubled by each that follows up to the longest, less up to
-  /// half at random; statements fail at once meanwhile. A connection that was lost is made again
+  /// half at random; meanwhile statements fail immediately. A lost connection is made again
   /// without delay.
   std::chrono::milliseconds reconnect_delay{50};
   std::chrono::milliseconds longest_reconnect_delay{400};
@@ -65,8 +65,8 @@ class Rows {
   unsigned long* lengths_ = nullptr;  // the library's type
 };
 
-/// What statements came to. `error` is the server's number or the client library's (2000 to 2999);
-/// 0 if all went well.
+/// The outcome of statements. `error` is the server's number or the client library's (2000 to
+/// 2999); 0 if there was none.
 struct Answer {
   Status status;
   unsigned error = 0;
@@ -75,7 +75,7 @@ struct Answer {
 };
 
 /// One blocking connection to MariaDB or MySQL that connects by itself, and again after it was
-/// lost. Its sessions commit by themselves, read what is committed (so rows are locked and not the
+/// lost. Its sessions autocommit, read committed rows (so rows are locked and not the
 /// gaps between them: new keys do not wait for each other) and have their times in UTC.
 ///
 /// Thread safety: belongs to one thread at a time; Abort may be called from any.
@@ -86,16 +86,16 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Runs statements parted by ';' in one round trip; after one that fails the rest are not run.
-  /// `session`, if not 0, is the one that they rely on, since a transaction is open in it: if it
+  /// Runs statements separated by ';' in one round trip; after one that fails the rest are not run.
+  /// `session`, if not 0, is the one that they depend on, since a transaction is open in it: if it
   /// has been lost, nothing is run.
   Answer Run(std::string_view sql, std::uint64_t session = 0);
 
   /// Connects unless it is connected.
   Answer Ready();
 
-  /// Statements for the beginning and the ends of a transaction, without a ';' behind them. Known
-  /// once Ready has succeeded, since MySQL needs more than MariaDB to undo idle transactions.
+  /// Statements for the beginning and the ends of a transaction, without a trailing ';'. Known
+  /// once Ready has succeeded, since MySQL needs more than MariaDB to roll back idle transactions.
   std::string_view begin() const noexcept { return begin_; }
   std::string_view commit() const noexcept { return commit_; }
   std::string_view rollback() const noexcept { return rollback_; }
@@ -103,7 +103,7 @@ class Connection {
   /// The session that the last Run used; 0 if it has been lost.
   std::uint64_t session() const noexcept { return handle_ == nullptr ? 0 : session_; }
 
-  /// Makes a Run that is under way, and all that follow, fail soon.
+  /// Makes the running Run, and all later ones, fail soon.
   void Abort() noexcept;
 
  private:
@@ -126,7 +126,7 @@ class Connection {
   std::string commit_ = "COMMIT";
   std::string rollback_ = "ROLLBACK";
   std::chrono::steady_clock::time_point retry_at_{};
-  int failures_ = 0;  // attempts to connect since the last that succeeded
+  int failures_ = 0;  // attempts to connect since the last success
   Error last_error_;
   std::minstd_rand random_{std::random_device{}()};
   std::atomic<int> socket_{-1};

@@ -32,7 +32,7 @@ Code CodeOf(unsigned number) noexcept {
     case 1698:
     case 1820:  // the password has to be changed
     case 3118:  // the account is locked
-    case 3159:  // the server wants TLS
+    case 3159:  // the server requires TLS
       return Code::kPermissionDenied;
     case 1049:  // no such database
       return Code::kFailedPrecondition;

@@ -39,7 +39,7 @@ Status Migrate(const std::string& url, std::string_view component,
                     .idle_transaction = std::chrono::seconds(30)};
   Connection connection(options);
   const std::string name(component);
-  // Who has no right to make tables need not make those that are there.
+  // A user without the right to create tables does not need it if they exist.
   if (const Result<std::size_t> made = VersionOf(connection, name); made.ok()) {
     if (*made == steps.size()) return {};
   } else if (made.error().code == Code::kUnavailable) {

@@ -35,7 +35,7 @@ Result<ServerFacts> ReadFacts(st_mysql* handle) {
     if (row[0] != nullptr) values[row[0]] = row[1] == nullptr ? "" : row[1];
   }
   ServerFacts facts;
-  // A server on another's files (Aurora's readers) has only the second one.
+  // A server that reads another's files (Aurora's readers) sets only the second one.
   facts.read_only = IsOn(values["read_only"]) || IsOn(values["innodb_read_only"]);
   for (const char* name :
        {"server_uuid", "server_uid", "server_id", "hostname", "port", "socket"}) {

@@ -8,8 +8,8 @@ struct st_mysql;
 
 namespace weir::mysql {
 
-/// What a server says about itself: enough to tell a primary from a replica, and two primaries from
-/// one that was reached by two addresses.
+/// What a server reports about itself: enough to tell a primary from a replica, and two primaries
+/// from one that was reached by two addresses.
 struct ServerFacts {
   bool read_only = false;
   std::string identity = {};
@@ -17,10 +17,10 @@ struct ServerFacts {
   std::string cluster = {};
 };
 
-/// Asks on a connection that is open. On an error `handle` has its number.
+/// Queries an open connection. On an error `handle` has its number.
 Result<ServerFacts> ReadFacts(st_mysql* handle);
 
-/// True if both accept writes, and neither learns of the other's.
+/// True if both accept writes, and neither receives the other's.
 bool AreRivals(const ServerFacts& one, const ServerFacts& other);
 
 }  // namespace weir::mysql

@@ -14,14 +14,14 @@ struct Endpoint {
   std::uint16_t port = 3306;
 };
 
-/// What protects a connection. There is nothing between: TLS is checked, or says that it is not.
+/// What protects a connection. There is nothing in between: TLS is verified, or says it is not.
 enum class Tls {
   kOff,
-  kVerified,    ///< the server's chain and its name are checked; never in the clear
+  kVerified,    ///< the server's chain and its name are verified; never plaintext
   kUnverified,  ///< encrypted, but the server is not verified
 };
 
-/// Where a server is and as whom to connect.
+/// Where a server is and which user to connect as.
 struct Target {
   std::vector<Endpoint> endpoints;  ///< tried in this order; none: the socket
   std::string user;

@@ -27,9 +27,9 @@ using std::chrono::steady_clock;
 
 /// Beyond this many the oldest are dropped.
 constexpr std::size_t kMaxWaiting = 4096;
-/// A silent server is asked whether it lives.
+/// How often a silent server is checked for life.
 constexpr milliseconds kHeartbeat{500};
-/// How long it may take to connect, and to answer.
+/// The time limit for connecting, and for an answer.
 constexpr milliseconds kPatience{1000};
 constexpr milliseconds kFirstDelay{50};
 constexpr milliseconds kLongestDelay{500};
@@ -65,7 +65,7 @@ class PostgresChannel final : public Channel {
     static_cast<void>(::write(wake_, &one, sizeof one));
   }
 
-  /// Waits until the connection can be read or written. False: too late, or it is time to stop.
+  /// Waits until the connection can be read or written. False: too late, or the thread must stop.
   bool Await(short events, steady_clock::time_point deadline) {
     while (!stopping_) {
       const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
@@ -99,7 +99,7 @@ class PostgresChannel final : public Channel {
     return true;
   }
 
-  /// Runs a statement and forgets its rows. False on a timeout or an error.
+  /// Runs a statement and discards its rows. False on a timeout or an error.
   bool Execute(const char* sql, std::initializer_list<const char*> values = {}) {
     const int count = static_cast<int>(values.size());
     if (PQsendQueryParams(connection_, sql, count, nullptr, values.begin(), nullptr, nullptr, 0) ==
@@ -146,7 +146,7 @@ class PostgresChannel final : public Channel {
     return true;
   }
 
-  /// Until the connection is lost.
+  /// Runs until the connection is lost.
   void Listen() {
     while (!stopping_) {
       if (!SendWaiting()) return;
@@ -185,7 +185,7 @@ class PostgresChannel final : public Channel {
         NoteTrouble();
       }
       if (connection_ != nullptr) PQfinish(std::exchange(connection_, nullptr));
-      // Messages do not end this wait: a server that is down would be asked without end.
+      // Messages do not end this wait: otherwise a server that is down would be retried endlessly.
       for (auto left = delay; !stopping_ && left.count() > 0; left -= kFirstDelay) {
         std::this_thread::sleep_for(kFirstDelay);
       }

@@ -7,8 +7,8 @@
 
 namespace weir::postgres {
 
-/// LISTEN and NOTIFY. `name` is made of letters, digits and '_'. The latest few thousand messages
-/// wait for a connection. What this object publishes does not come back to it.
+/// LISTEN and NOTIFY. `name` consists of letters, digits and '_'. The latest few thousand messages
+/// wait for a connection. This object does not receive what it publishes.
 std::unique_ptr<Channel> OpenChannel(std::string url, std::string name,
                                      Channel::Callbacks callbacks);
 

@@ -1,4 +1,4 @@
-// How a session comes about, and how it ends.
+// How a session connects, and how it ends.
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The url has the last word.
+// The url takes precedence.
 Result<Target> TargetOf(const ConnectionOptions& options) {
   Result<Target> target = Target::Parse(options.url);
   if (!target.ok()) return target;
@@ -53,7 +53,7 @@ void Connection::Session::Connect() {
 
 void Connection::Session::Open() {
   if (Status started = Start(); !started.ok()) {
-    // Not from inside Send, which promises so.
+    // Not from inside Send, which promises that.
     asio::post(io_, [weak = weak_from_this(), error = started.error()] {
       if (auto self = weak.lock()) self->Lose(error);
     });
@@ -113,7 +113,7 @@ void Connection::Session::Opened() {
   }
   PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
   // A commit whose wait for a synchronous standby was cut short (by statement_timeout, or by hand)
-  // is answered as if it had ended well, with a warning. Its text is translated, its place is not.
+  // is answered as a success, with a warning. Its text is translated, its source location is not.
   PQsetNoticeReceiver(
       handle_,
       [](void* session, const PGresult* notice) {
@@ -159,7 +159,7 @@ std::chrono::microseconds Connection::Session::NextDelay() {
   for (int i = 0; i < failures_ && delay < longest; ++i) delay *= 2;
   ++failures_;
   delay = std::min(delay, longest);
-  // At random, so that a fleet does not come back all at once.
+  // Random, so that a fleet does not reconnect all at once.
   return delay / 2 +
          std::chrono::microseconds(random_() % (static_cast<std::uint64_t>(delay.count()) / 2 + 1));
 }

@@ -50,7 +50,7 @@ void Connection::Session::SendGroup(std::vector<Query> group, std::uint64_t sess
   WatchDeadline();
 }
 
-// What is sent by one handler goes out in one write.
+// Everything that one handler sends goes out in one write.
 void Connection::Session::FlushSoon() {
   if (flushing_) return;
   flushing_ = true;
@@ -117,7 +117,7 @@ void Connection::Session::OnReadable() {
   const std::uint64_t generation = generation_;
   while (!waiting_.empty() && PQstatus(handle_) == CONNECTION_OK && PQisBusy(handle_) == 0) {
     TakeResult(PQgetResult(handle_));
-    // A callback may have sent more, and that may have found the connection lost.
+    // A callback may have sent more, and so discovered that the connection is lost.
     if (generation_ != generation) return;
   }
   if (PQstatus(handle_) == CONNECTION_BAD) {
@@ -148,7 +148,7 @@ void Connection::Session::TakeResult(PGresult* result) {
     case PGRES_TUPLES_OK:
       statement.answer.rows = Rows(result);
       return;
-    case PGRES_PIPELINE_ABORTED:  // its Parse failed, which has been noted, or one before it
+    case PGRES_PIPELINE_ABORTED:  // its Parse failed, which has been recorded, or one before it
       if (statement.answer.status.ok()) {
         statement.answer.status =
             Error{Code::kUnavailable, "postgres: a statement before this one failed"};
@@ -176,7 +176,7 @@ void Connection::Session::Finish() {
     statement.answer.status =
         Error{Code::kUnavailable, "postgres: no synchronous standby has confirmed the commit"};
   }
-  // A server that has become a replica: another is the primary now.
+  // A server that has become a replica: another one is the primary now.
   if (statement.answer.sqlstate == kReadOnly) lose_soon_ = true;
   statement.done(std::move(statement.answer));
 }

@@ -99,7 +99,7 @@ Status Migrate(const std::string& url, std::string_view component,
   MayBlock("connecting to PostgreSQL, which resolves its host name");
   const Handle connection(PQconnectdbParams(words.names.data(), words.values.data(), 0), &PQfinish);
   if (PQstatus(connection.get()) != CONNECTION_OK) return ErrorOf(connection.get(), nullptr);
-  // Who has no right to make tables need not make those that are there.
+  // A user without the right to create tables does not need it if they exist.
   const Result<std::size_t> made = VersionOf(connection.get(), std::string(component));
   if (made.ok() && *made == steps.size()) return {};
   for (;;) {

@@ -11,9 +11,9 @@
 namespace weir::postgres {
 
 /// Brings a component's tables up to date: runs the steps that this database has not seen, each in
-/// a transaction of its own and in order, and remembers them in the table weir_migrations. Several
-/// processes may do so at once; one works, the others wait. Released steps stay as they are, but
-/// for functions that a later step replaces: those may be taken out, since it drops them if they
+/// a transaction of its own and in order, and records them in the table weir_migrations. Several
+/// processes may do so at once; one works, the others wait. Released steps never change, except
+/// for functions that a later step replaces: those may be removed, since it drops them if they
 /// exist. If all have run, nothing but the right to read weir_migrations is needed.
 ///
 /// Blocks, on a connection of its own. Thread-safe.
@@ -21,7 +21,7 @@ Status Migrate(const std::string& url, std::string_view component,
                std::span<const char* const> steps,
                std::chrono::seconds timeout = std::chrono::seconds(10));
 
-/// A component's tables, made before its first statement. After a failure it is tried again when a
+/// Creates a component's tables before its first statement. After a failure it tries again once a
 /// second has passed; until then calls fail with the reason.
 ///
 /// Not thread-safe: belongs to the thread that it may block.

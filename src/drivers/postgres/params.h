@@ -10,7 +10,7 @@
 namespace weir::postgres {
 
 /// The parameters $1, $2, … of one statement, in PostgreSQL's binary format (text is text). Types
-/// are sent along, so the server never has to guess.
+/// are sent with them, so the server never has to guess.
 ///
 /// Not thread-safe, like any value.
 class Params {
@@ -19,7 +19,7 @@ class Params {
   Params& Int(std::int64_t value);  ///< bigint
   Params& Bool(bool value);
   Params& Bytes(std::string_view value);  ///< bytea
-  Params& Null();                         ///< of unknown type
+  Params& Null();                         ///< of unspecified type
   Params& IntArray(std::span<const std::int64_t> values);
   Params& TextArray(std::span<const std::string_view> values);
   /// An element that is nullopt is NULL.

@@ -8,7 +8,7 @@ struct pg_result;
 
 namespace weir::postgres {
 
-/// The rows a statement answered, in binary format. Rows and columns count from 0.
+/// The rows that a statement returned, in binary format. Rows and columns count from 0.
 ///
 /// Not thread-safe; may be moved to another thread. Views live as long as this object.
 class Rows {

@@ -1,9 +1,9 @@
 #pragma once
 
-// What a Connection is behind its interface; for connection.cc and connecting.cc.
+// The implementation of a Connection; for connection.cc and connecting.cc.
 //
 // How it works: libpq in pipeline mode on a non-blocking socket. Every statement is followed by a
-// sync, so one that fails takes no other with it. The socket is watched by Asio; libpq reads and
+// sync, so one that fails affects no other. The socket is watched by Asio; libpq reads and
 // writes. One timer watches the oldest statement in flight, or the attempt to connect.
 
 #include <libpq-fe.h>
@@ -59,7 +59,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
     Clock::time_point deadline;
     bool joined = false;    // the next one belongs to the same group: no sync after this one
     bool prepares = false;  // a Parse goes before it, whose result comes first
-    int results_due = 0;    // of the Parse and of itself
+    int results_due = 0;    // results still due: of the Parse and of itself
     Answer answer = {};
   };
 
@@ -102,7 +102,7 @@ class Connection::Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Survey> survey_;  // before connecting to one of several hosts
   std::uint64_t generation_ = 0;    // of the socket; handlers of an older one do nothing
   Clock::time_point retry_at_{};
-  int failures_ = 0;  // attempts to connect since the last that succeeded
+  int failures_ = 0;  // attempts to connect since the last success
   std::minstd_rand random_{std::random_device{}()};
   Error last_error_;
   std::deque<Statement> waiting_;  // in flight, or waiting for the connection

@@ -7,7 +7,7 @@
 
 namespace weir::postgres {
 
-/// The server takes no writes: it is a replica.
+/// The server accepts no writes: it is a replica.
 inline constexpr std::string_view kReadOnly = "25006";
 
 /// What an SQLSTATE means to a caller: kAlreadyExists for a violated unique constraint,
@@ -16,14 +16,14 @@ inline constexpr std::string_view kReadOnly = "25006";
 /// resources, deadlock, serialization failure), kInternal for the rest.
 Code CodeOf(std::string_view sqlstate) noexcept;
 
-/// True for deadlocks and serialization failures: the transaction was undone, and the same again
-/// will most likely do.
+/// True for deadlocks and serialization failures: the transaction was rolled back, and will most
+/// likely succeed if repeated.
 bool IsRetryable(std::string_view sqlstate) noexcept;
 
-/// What libpq, at its most verbose, says of a connection that was not made.
+/// What libpq, at its most verbose, reports about a failed connection attempt.
 struct ConnectError {
   std::string sqlstate = {};  ///< empty unless the server itself refused
-  std::string message = {};   ///< without it, and without places in the server's source
+  std::string message = {};   ///< without the state, and without locations in the server's source
 };
 ConnectError ReadConnectError(std::string_view verbose);
 

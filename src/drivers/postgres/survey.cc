@@ -18,17 +18,17 @@ namespace {
 namespace asio = boost::asio;
 using Descriptor = asio::posix::basic_stream_descriptor<asio::io_context::executor_type>;
 
-// To the microsecond, and anybody may ask: no two servers that are told apart by it are one.
+// To the microsecond, and any user may read it: servers with different values are different.
 constexpr const char* kIdentity = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
 
-/// One host: connected to as a server that accepts writes, then asked who it is.
+/// One host: connected to as a server that accepts writes, then asked for its identity.
 struct Probe {
   explicit Probe(asio::io_context& io) : descriptor(io) {}
   ~Probe() { End(); }
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  /// True once there is nothing more to wait for; else `waits_for` says for what.
+  /// True once there is nothing more to wait for; else `waits_for` holds what.
   bool Step();
   bool Ask();
   bool Read();

@@ -18,7 +18,7 @@ Error Wrong(const std::string& what) {
   return {Code::kInvalidArgument, "postgres:// URL: " + what};
 }
 
-/// Ours; libpq does not know them.
+/// Options of our own; libpq does not know them.
 struct TlsWords {
   std::string mode, ca, cert, key;
   bool empty() const { return mode.empty() && ca.empty() && cert.empty() && key.empty(); }
@@ -30,8 +30,8 @@ struct TlsWords {
   }
 };
 
-/// Takes our words out of the url's options. The rest is libpq's to read: it knows forms that are
-/// no URL ("host=db dbname=weir") and sockets in the place of hosts.
+/// Takes our options out of the url. The rest is for libpq to parse: it accepts forms that are
+/// not URLs ("host=db dbname=weir") and sockets in place of hosts.
 Result<std::string> TakeTlsWords(const std::string& url, TlsWords& words) {
   const std::size_t begin = url.find('?');
   if (url.find("://") == std::string::npos || begin == std::string::npos) return url;
@@ -54,7 +54,7 @@ Result<std::string> TakeTlsWords(const std::string& url, TlsWords& words) {
   return kept;
 }
 
-/// This libpq knows no name for them.
+/// This version of libpq has no name for them.
 std::string SystemAuthorities() {
   if (const char* given = std::getenv("SSL_CERT_FILE"); given != nullptr) return given;
   for (const char* file : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
@@ -111,7 +111,7 @@ Result<Target> Target::Parse(const std::string& url) {
   char* problem = nullptr;
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
       PQconninfoParse(plain->c_str(), &problem), &PQconninfoFree);
-  // libpq's own message may repeat what stands in the place of the password.
+  // libpq's own message may repeat what is in the place of the password.
   PQfreemem(problem);
   if (options == nullptr) {
     return Wrong("invalid; expected postgres://user:password@host:port/database");

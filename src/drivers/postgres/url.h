@@ -11,10 +11,10 @@ namespace weir::postgres {
 
 /// A database and its credentials, as libpq's parameters.
 ///
-/// TLS is said as for the other drivers: `tls=required` (the server's chain and name are checked,
-/// never in the clear), `tls=insecure-no-verify`, `tls=off`, `tls_ca=FILE` and, for who has to show
-/// one, `tls_cert=FILE&tls_key=FILE`. Without any of them libpq's own `sslmode` counts, except for
-/// `require`, which checks nothing and is refused. Of several hosts the one that takes writes is
+/// TLS is set as for the other drivers: `tls=required` (the server's chain and name are verified,
+/// never plaintext), `tls=insecure-no-verify`, `tls=off`, `tls_ca=FILE` and, for clients that need
+/// one, `tls_cert=FILE&tls_key=FILE`. Without any of them libpq's own `sslmode` applies, except
+/// `require`, which verifies nothing and is refused. Of several hosts the one that takes writes is
 /// used, unless `target_session_attrs` is given; if two do, none is (survey.h).
 class Target {
  public:
@@ -29,15 +29,15 @@ class Target {
   /// One target for each host.
   std::vector<Target> Hosts() const;
 
-  /// For what the url does not say, and for what it may not say.
+  /// Default sets a parameter that the url omits; Set overrides what the url must not choose.
   void Default(std::string_view name, std::string_view value);
   void Set(std::string_view name, std::string_view value);
 
-  /// Begins with the next of several hosts: one that swallows what it is sent is not tried first
-  /// for ever.
+  /// Begins with the next of several hosts, so that one that swallows what it is sent is not tried
+  /// first forever.
   void Rotate();
 
-  /// What PQconnectStartParams takes; lives as long as this and until it is changed.
+  /// The arguments of PQconnectStartParams; valid as long as this, until it is changed.
   struct Words {
     std::vector<const char*> names;
     std::vector<const char*> values;

@@ -11,19 +11,19 @@ namespace {
 constexpr int kMaxAttempts = 4;
 constexpr std::chrono::milliseconds kPause{50};
 
-// Nothing is known, or the server undid it and says so; what is repeated is idempotent.
+// The outcome is unknown, or the server reports a rollback; what is repeated is idempotent.
 bool MayHelpToRepeat(const Answer& answer) {
   if (answer.status.ok()) return false;
   return answer.sqlstate.empty() || IsRetryable(answer.sqlstate) ||
          answer.sqlstate.starts_with("57P");  // the session was ended, the server stops or starts
 }
 
-// The server undid it and says so, or has never seen it.
+// The server reports a rollback, or has never received it.
 bool IsCertainlyUndone(const Answer& answer) {
   return answer.unsent || IsRetryable(answer.sqlstate);
 }
 
-// An error of a change that may have been made all the same.
+// An error of a change that may have taken effect all the same.
 bool IsUnknown(const Answer& answer) {
   if (answer.status.ok() || answer.unsent) return false;
   return answer.sqlstate.empty() || answer.sqlstate.starts_with("57P");
@@ -43,7 +43,7 @@ struct Worker::Attempt {
   std::string sql;
   Params params;
   Done done;
-  bool change = false;  // not to be made twice
+  bool change = false;  // must not be made twice
   int number = 1;
 
   bool MayRepeat(const Answer& answer) const {
@@ -67,7 +67,7 @@ Worker::~Worker() { Close(); }
 void Worker::Close(std::function<void()> last) {
   if (!thread_.running()) return;
   thread_.Finish([this, last = std::move(last)] {
-    // Whoever is told that the connection is gone may ask again at once.
+    // Callbacks for the lost connection may send again immediately.
     closing_ = true;
     if (last) last();
     for (auto& connection : connections_) connection.reset();

@@ -21,19 +21,19 @@ namespace weir::postgres {
 struct WorkerOptions {
   ConnectionOptions connection = {};  ///< of each of them
   std::size_t connections = 1;
-  /// Whose tables are made before the first statement, and how.
+  /// Whose tables are created before the first statement, and how.
   std::string component = {};
   std::span<const char* const> steps = {};
   std::chrono::seconds migrate_timeout{5};
-  /// Of statements on a connection of its own, for long reads; 0: there is none.
+  /// For statements on a connection of its own, for long reads; 0: there is none.
   std::chrono::milliseconds long_timeout{0};
 };
 
-/// A component's thread, its connections, and the one way to run a statement: make the tables first
-/// if that is still to be done, try again when trying again is safe and may help.
+/// A component's thread, its connections, and the one way to run a statement: create the tables
+/// first if that is still to be done, try again when that is safe and may help.
 ///
-/// Thread-safe: Post from any thread; the rest on the worker's own, but for Start and Close, which
-/// are its owner's.
+/// Thread-safe: Post from any thread; the rest on the worker's own, except for Start and Close,
+/// which are its owner's.
 class Worker {
  public:
   using Done = std::function<void(Answer)>;
@@ -44,7 +44,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void Start() { thread_.Start(); }
-  /// Runs `last` on the thread, closes the connections, which tells whoever waits for an answer
+  /// Runs `last` on the thread, closes the connections, so that pending statements get
   /// kUnavailable, and ends the thread.
   void Close(std::function<void()> last = nullptr);
 
@@ -53,26 +53,26 @@ class Worker {
     thread_.Post(std::move(task));
   }
 
-  /// Not ok while the tables cannot be made, and when it closes. May block, until it has succeeded
+  /// Not ok while the tables cannot be created, and when it closes. May block, until it succeeded
   /// once: nothing can be done without the tables anyway.
   Status Ready();
   bool tables_made() const noexcept { return tables_.made(); }
 
-  /// Runs an idempotent statement. Lost connections, deadlocks and the like are tried again a few
-  /// times, with the least busy connection.
+  /// Runs an idempotent statement. After lost connections, deadlocks and the like it is tried again
+  /// a few times, on the least busy connection.
   void Run(std::string_view sql, Params params, Done done);
   /// Runs a statement that must not run twice.
   void RunOnce(std::string_view sql, Params params, Done done);
-  /// Runs a change that would be answered differently if it were made again. It is tried again only
-  /// if it has certainly not been made; kDeadlineExceeded, with advice, if that is not known.
+  /// Runs a change that would be answered differently if it were repeated. It is tried again only
+  /// if it has certainly not taken effect; kDeadlineExceeded, with advice, if that is unknown.
   void RunChange(std::string_view sql, Params params, Done done);
-  /// The same, once, on the connection for long reads. Requires long_timeout.
+  /// Likewise, once, on the connection for long reads. Requires long_timeout.
   void RunLongChange(std::string_view sql, Params params, Done done);
-  /// As RunOnce on the connection for long reads. Requires long_timeout.
+  /// Like RunOnce on the connection for long reads. Requires long_timeout.
   void RunLong(std::string_view sql, Params params, Done done);
 
-  /// Runs a statement in one of these ways, but from any thread; `done` gets what `read` makes of
-  /// the rows, on the worker's.
+  /// Runs a statement in one of these ways, but from any thread; `done` gets what `read` returns
+  /// for the rows, on the worker's thread.
   template <typename T, typename Read>
   void Ask(void (Worker::*way)(std::string_view, Params, Done), std::string sql, Params params,
            std::function<void(Result<T>)> done, Read read) {
@@ -86,7 +86,7 @@ class Worker {
     });
   }
 
-  /// For whoever shares out the connections itself. Requires number < connections.
+  /// For callers that distribute the connections themselves. Requires number < connections.
   Connection& connection(std::size_t number) { return *connections_[number]; }
   boost::asio::io_context& io() noexcept { return thread_.io(); }
 

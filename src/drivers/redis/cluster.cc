@@ -1,9 +1,9 @@
 #include "drivers/redis/cluster.h"
 
 // How it works: a table slot -> endpoint, filled by CLUSTER SLOTS and corrected by MOVED. It is
-// read again when something hints that it is old, at most every kRefreshPause, and from time to
-// time anyhow, over a connection that is open where there is one. A slot that nobody is known to
-// have is asked of any node, which redirects.
+// read again when something hints that it is outdated, at most every kRefreshPause, and from time
+// to time anyway, over an open connection if there is one. Calls for a slot without a known owner
+// go to any node, which redirects.
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -29,7 +29,7 @@ constexpr auto kRetryPause = std::chrono::milliseconds(20);
 constexpr auto kRefreshPause = std::chrono::milliseconds(100);
 constexpr auto kRefreshInterval = std::chrono::seconds(15);
 constexpr int kMaxRedirections = 16;
-/// Redis recommends at most 1,000 nodes. Whoever answers in a cluster's place cannot make us
+/// Redis recommends at most 1,000 nodes. An impostor answering in a cluster's place cannot make us
 /// connect to more.
 constexpr std::uint32_t kMaxMasters = 1024;
 constexpr std::uint16_t kNobody = 0xFFFF;
@@ -112,7 +112,7 @@ class Cluster::Nodes : public std::enable_shared_from_this<Nodes> {
   bool closed_ = false;
   bool waiting_ = false;
   bool refreshing_ = false;
-  Clock::time_point refreshed_{};  // when it was last begun
+  Clock::time_point refreshed_{};  // when it was last started
   std::size_t turn_ = 0;
   struct Owner {
     Endpoint endpoint;
@@ -134,7 +134,7 @@ Connection& Cluster::Nodes::ConnectionTo(const Endpoint& endpoint, std::size_t i
   return *connections[index % connections_];
 }
 
-// The seeds and the nodes that are known, in turn.
+// Returns the seeds and the known nodes in turn.
 const Endpoint& Cluster::Nodes::Anyone() {
   const std::size_t index = turn_++ % (seeds_.size() + nodes_.size());
   if (index < seeds_.size()) return seeds_[index];
@@ -159,7 +159,7 @@ void Cluster::Nodes::Try(Attempt attempt, std::optional<Endpoint> at, bool askin
     const Connection* open = AnyOpenBut(nullptr);
     at = open != nullptr ? open->endpoint() : Anyone();
   }
-  // Kept alive by the callback, which a connection may run when this object is about to go.
+  // Kept alive by the callback, which a connection may run while this object is being destroyed.
   auto kept = std::make_shared<Attempt>(std::move(attempt));
   kept->script->Call(
       ConnectionTo(*at, kept->slot), kept->arguments,
@@ -188,7 +188,7 @@ void Cluster::Nodes::TakeAnswer(Attempt attempt, const Endpoint& from, Answer an
                        BeginsWith(answer, "LOADING") || BeginsWith(answer, "MASTERDOWN");
   const Code code = answer.status.error().code;
   if (code == Code::kUnavailable) Refresh(&from);
-  // Whom one node does not let in, another will not either.
+  // Credentials that one node refuses, another will refuse too.
   if (code == Code::kUnauthenticated || code == Code::kPermissionDenied) {
     return attempt.done(std::move(answer));
   }
@@ -215,7 +215,7 @@ void Cluster::Nodes::OnTimer() {
   }
 }
 
-// `doubtful`: a node that failed. It may be cut off from the others and know only what was before,
+// `doubtful`: a node that failed. It may be cut off from the others and have only old information,
 // so another is asked, over a new connection if need be.
 void Cluster::Nodes::Refresh(const Endpoint* doubtful) {
   const auto now = Clock::now();
@@ -231,7 +231,7 @@ void Cluster::Nodes::Refresh(const Endpoint* doubtful) {
              });
 }
 
-// Its place among those that own slots.
+// The endpoint's index in owning_.
 std::uint16_t Cluster::Nodes::Owning(const Endpoint& endpoint) {
   const auto known = std::find_if(owning_.begin(), owning_.end(), [&endpoint](const Owner& owner) {
     return owner.endpoint == endpoint;
@@ -242,7 +242,7 @@ std::uint16_t Cluster::Nodes::Owning(const Endpoint& endpoint) {
   return static_cast<std::uint16_t>(owning_.size() - 1);
 }
 
-// An array of [first, last, [host, port, …] of the master, …]. What is not understood is left out.
+// An array of [first, last, [host, port, …] of the master, …]. Malformed elements are skipped.
 void Cluster::Nodes::TakeSlots(const Endpoint& from, const Answer& answer) {
   if (!answer.status.ok() || !answer.reply.is_array(1)) return;
   owning_.clear();
@@ -266,7 +266,7 @@ void Cluster::Nodes::TakeSlots(const Endpoint& from, const Answer& answer) {
   ForgetOthers();
 }
 
-// Connections to nodes that are masters no more, once nothing is in flight on them.
+// Drops connections to nodes that are no longer masters, once nothing is in flight on them.
 void Cluster::Nodes::ForgetOthers() {
   std::set<Endpoint> masters;
   for (const Owner& owner : owning_) masters.insert(owner.endpoint);

@@ -17,17 +17,17 @@ class io_context;
 
 namespace weir::redis {
 
-/// A Redis Cluster: finds out who has which slot and sends calls there, over a few connections to
-/// each master. Redirections (MOVED, ASK) are followed; a cluster that cannot answer just now
-/// (CLUSTERDOWN, TRYAGAIN, a master that cannot be reached) is asked again until command_timeout is
-/// over. Only calls that certainly had no effect are made again: one that was lost on its way fails
+/// A Redis Cluster: finds out which master has which slot and sends calls there, over a few
+/// connections to each. Redirections (MOVED, ASK) are followed; a cluster that cannot answer now
+/// (CLUSTERDOWN, TRYAGAIN, a master that cannot be reached) is tried again until command_timeout is
+/// over. Only calls that certainly had no effect are repeated: one that was lost on its way fails
 /// with kUnavailable.
 ///
 /// Thread safety: as Connection.
 class Cluster {
  public:
   /// `options.endpoint` is not used. `seeds`: some of the nodes, at least one.
-  /// `masters` numbers them; null: it makes its own.
+  /// `masters` numbers them; null: it creates its own.
   Cluster(boost::asio::io_context& io, ConnectionOptions options, std::vector<Endpoint> seeds,
           std::size_t connections, std::shared_ptr<Masters> masters = nullptr);
   /// Calls in flight fail with kUnavailable; their callbacks run inside, or later on `io`.
@@ -35,12 +35,12 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// Calls the script, all of whose keys are of `slot`, as Script::Call does.
+  /// Calls the script, whose keys are all of `slot`, as Script::Call does.
   void Call(std::uint16_t slot, const Script& script, Command arguments, Connection::Done done);
 
   /// Nodes that it has connections to, or tries to reach.
   std::size_t nodes() const noexcept;
-  /// The number of the master that is believed to have the slot; 0: nobody is known.
+  /// The number of the master that is believed to have the slot; 0: unknown.
   std::uint32_t MasterOf(std::uint16_t slot) const noexcept;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace weir::redis {
 
-/// A command with its arguments in wire format, except the count in front, which is known at the
+/// A command with its arguments in wire format, except the leading count, which is known at the
 /// end.
 ///
 /// Not thread-safe, like any value.
@@ -30,7 +30,7 @@ class Command {
     const char* end = std::to_chars(digits, digits + sizeof digits, number).ptr;
     return Add(std::string_view(digits, static_cast<std::size_t>(end - digits)));
   }
-  /// The arguments of `tail` after those of this one.
+  /// Appends the arguments of `tail`.
   Command& Append(const Command& tail) {
     bytes_ += tail.bytes_;
     count_ += tail.count_;

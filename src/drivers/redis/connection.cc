@@ -1,8 +1,8 @@
 #include "drivers/redis/connection.h"
 
-// How it works: a Link, and a queue of who waits for the next replies. One
-// timer watches the oldest command and the attempt to connect. Commands that come before the
-// connection stands are kept as they are; afterwards only their callbacks are.
+// How it works: a Link, and a queue of the callbacks for the next replies. One
+// timer watches the oldest command and the attempt to connect. Commands sent before the
+// connection is ready are kept whole; afterwards only their callbacks are.
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -39,7 +39,7 @@ class Connection::Session final : public Link {
   enum class State { kIdle, kConnecting, kReady };
 
   struct Waiting {
-    Command command;  // empty once it is sent
+    Command command;  // empty once it has been sent
     Done done;
     Clock::time_point deadline;
   };
@@ -58,7 +58,7 @@ class Connection::Session final : public Link {
 
   State state_ = State::kIdle;
   bool watching_ = false;
-  std::size_t greetings_ = 0;  // replies still to come before the connection is ready
+  std::size_t greetings_ = 0;  // replies still due before the connection is ready
   Clock::time_point connect_deadline_{};
   Clock::time_point retry_at_{};
   Error last_error_;
@@ -148,7 +148,7 @@ void Connection::Session::OnTimer() {
   Watch();
 }
 
-// A command that was never sent can be given up without giving up the attempt to connect.
+// A command that was never sent can be dropped without abandoning the attempt to connect.
 void Connection::Session::ExpireUnsent() {
   const auto now = Clock::now();
   while (!waiting_.empty() && waiting_.front().deadline <= now) {

@@ -25,22 +25,22 @@ struct ConnectionOptions {
   std::uint32_t database = 0;
   TlsOptions tls = {};
   std::chrono::milliseconds connect_timeout{2000};
-  /// From Send to the answer, connecting included. The connection is given up then, since nothing
+  /// From Send to the answer, connecting included. Then the connection is closed, since nothing
   /// else tells a slow server from a dead one.
   std::chrono::milliseconds command_timeout{1000};
-  /// After a failure, commands fail at once for this long; doubled with every further failure up to
-  /// the longest, and cut by a random share so that clients do not return together.
+  /// After a failure, commands fail immediately for this long; doubled with each further failure up
+  /// to the longest, and cut by a random share so that clients do not return together.
   std::chrono::milliseconds reconnect_delay{20};
   std::chrono::milliseconds max_reconnect_delay{400};
-  /// Commands that may be on their way at once; more are refused with kResourceExhausted.
+  /// Commands that may be under way at the same time; more are refused with kResourceExhausted.
   std::size_t max_in_flight = 65536;
 
-  /// Of one server of `address`.
+  /// The options for one server of `address`.
   static ConnectionOptions Of(const Address& address, std::size_t endpoint = 0);
 };
 
-/// What a command came to. A reply that is an error has both: `status` says what it means, `reply`
-/// how the server put it.
+/// The outcome of a command. An error reply sets both: `status` says what it means, `reply`
+/// has the server's words.
 struct Answer {
   Status status;
   Reply reply = {};
@@ -50,7 +50,7 @@ struct Answer {
 
 /// One pipelined connection to a Redis server that connects by itself, and again after it was lost.
 ///
-/// Commands are sent as they come, without waiting for the answers of those before, and are
+/// Commands are sent as they are given, without waiting for earlier answers, and are
 /// answered in order. If the connection is lost, commands in flight fail with kUnavailable, and
 /// whether they took effect is unknown.
 ///

@@ -7,7 +7,7 @@
 namespace weir::redis {
 namespace {
 
-/// The commands with which a connection begins: who we are, and which database we mean. Each must
+/// The commands that open a connection: credentials and database. Each must
 /// be answered without an error before anything else is sent.
 std::vector<Command> Greeting(const ConnectionOptions& options) {
   std::vector<Command> commands;

@@ -18,8 +18,8 @@
 
 namespace weir::redis {
 
-/// How long to wait before trying to connect again: doubles with every failure, less a random
-/// share of up to a half, so that clients who lost the same server do not return together.
+/// How long to wait before the next attempt to connect: doubles with every failure, less a random
+/// share of up to a half, so that clients that lost the same server do not return together.
 ///
 /// Not thread-safe.
 class Backoff {
@@ -43,11 +43,11 @@ class Backoff {
   std::minstd_rand random_{std::random_device{}()};
 };
 
-/// What everything that talks to one server is made of: a Stream per attempt to connect, and a
-/// reader that makes replies of its bytes.
+/// The parts that every connection to a server needs: a Stream per attempt to connect, and a
+/// reader that turns its bytes into replies.
 ///
 /// Thread safety: belongs to the thread that runs `io`; shared, because the stream's callbacks may
-/// come after its owner has let go of it.
+/// arrive after its owner has released it.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   virtual ~Link() = default;
@@ -64,9 +64,9 @@ class Link : public std::enable_shared_from_this<Link> {
   virtual void Lose(const std::string& why, Code code) = 0;
   void Lose(const std::string& why) { Lose(why, Code::kUnavailable); }
 
-  /// Begins to connect; Opened or Lose follows. Requires tls_.ok().
+  /// Starts connecting; Opened or Lose follows. Requires tls_.ok().
   void Open();
-  /// Writes the commands that open a session; answers how many replies to expect.
+  /// Writes the commands that open a session; returns how many replies to expect.
   std::size_t Greet();
   /// Runs `handler` if this still exists and is not closed.
   template <typename Handler>
@@ -79,11 +79,11 @@ class Link : public std::enable_shared_from_this<Link> {
 
   boost::asio::io_context& io_;
   const ConnectionOptions options_;
-  const std::string name_;  // the head of every error
+  const std::string name_;  // begins every error message
   IoThread::Timer timer_;
   const Result<TlsContext> tls_;
   bool closed_ = false;
-  bool heard_ = false;  // anything since it was last set to false
+  bool heard_ = false;  // something was received since it was last set to false
   std::unique_ptr<Stream> stream_;
   Backoff backoff_;
 

@@ -27,7 +27,7 @@ class Masters {
   }
 
  private:
-  /// Whoever answers in a cluster's place cannot fill our memory.
+  /// An impostor answering in a cluster's place cannot fill our memory.
   static constexpr std::size_t kMaxKnown = 4096;
 
   const std::uint32_t count_;

@@ -1,7 +1,7 @@
 #include "drivers/redis/reply.h"
 
-// hiredis parses; its callbacks put what it finds straight into a Reply, whose arrays have their
-// final size before the first element comes, so that no element ever moves.
+// hiredis parses; its callbacks write directly into a Reply, whose arrays get their
+// final size before the first element arrives, so that no element ever moves.
 
 #include <hiredis/read.h>
 

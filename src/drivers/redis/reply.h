@@ -29,8 +29,8 @@ struct Reply {
   }
 };
 
-/// Replies out of the bytes of a connection, however they are cut. Bounded: a reply that is larger
-/// than the limits is an error, not an allocation.
+/// Parses replies from the bytes of a connection, however they are split. Bounded: a reply that
+/// exceeds the limits is an error, not an allocation.
 ///
 /// Not thread-safe.
 class ReplyReader {
@@ -46,9 +46,9 @@ class ReplyReader {
   ReplyReader(const ReplyReader&) = delete;
   ReplyReader& operator=(const ReplyReader&) = delete;
 
-  /// Takes bytes in. After an error nothing more can be read.
+  /// Adds received bytes. After an error nothing more can be read.
   Status Feed(std::string_view bytes);
-  /// The next reply that is complete: true if there is one, moved into `reply`.
+  /// The next complete reply: true if there is one, moved into `reply`.
   Result<bool> Next(Reply& reply);
 
   /// What the reader's callbacks build into.

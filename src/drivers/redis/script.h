@@ -8,8 +8,8 @@
 namespace weir::redis {
 
 /// A Lua script that is called by its digest. A server that does not know it (it was restarted, or
-/// told SCRIPT FLUSH) has then done nothing, so the call is made again with the text, which the
-/// server keeps; any number of calls in flight may find that out at once.
+/// got SCRIPT FLUSH) has then done nothing, so the call is repeated with the text, which the
+/// server keeps; any number of calls in flight may find that out at the same time.
 ///
 /// Thread-safe: immutable. Must outlive the calls in flight.
 class Script {
@@ -17,7 +17,7 @@ class Script {
   explicit Script(std::string source);
 
   /// `arguments`: the number of keys, the keys, then the rest. `asking` precedes the call with
-  /// ASKING, for a slot that is being moved here. The connection must outlive the call.
+  /// ASKING, for a slot that is being migrated here. The connection must outlive the call.
   void Call(Connection& connection, Command arguments, Connection::Done done,
             bool asking = false) const;
 

@@ -5,7 +5,7 @@
 namespace weir::redis {
 namespace {
 
-// CRC-16/XMODEM: polynomial 0x1021, from 0, most significant bit first.
+// CRC-16/XMODEM: polynomial 0x1021, initial value 0, most significant bit first.
 constexpr std::array<std::uint16_t, 256> MakeTable() {
   std::array<std::uint16_t, 256> table{};
   for (unsigned i = 0; i < table.size(); ++i) {

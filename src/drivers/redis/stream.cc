@@ -1,7 +1,7 @@
 #include "drivers/redis/stream.h"
 
-// The Link lives as long as an operation of Asio refers to its buffers; the Stream may be gone
-// before. `closed_` keeps late completions from calling anybody.
+// The Link lives as long as an operation of Asio refers to its buffers; the Stream may be destroyed
+// earlier. `closed_` keeps late completions from calling back.
 
 #include <openssl/ssl.h>
 
@@ -106,7 +106,7 @@ void Stream::Link::Open() {
   error_code error;
   const asio::ip::address address = asio::ip::make_address(endpoint_.host, error);
   if (!error) {
-    // Not from inside the constructor, which calls nobody back.
+    // Not from inside the constructor, which makes no callbacks.
     const tcp::endpoint numeric(address, endpoint_.port);
     return asio::post(io_, [self = shared_from_this(), numeric] {
       if (self->closed_) return;

@@ -20,11 +20,11 @@ namespace weir::redis {
 
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-/// Null if `options` want no TLS.
+/// Null if `options` request no TLS.
 Result<TlsContext> MakeTlsContext(const TlsOptions& options);
 
 /// One TCP or TLS connection to a server, from the attempt to its end: it opens, reads whatever
-/// comes, and is lost once. Bytes written in one turn of the event loop leave together.
+/// arrives, and is lost once. Bytes written in one turn of the event loop leave together.
 ///
 /// Thread safety: belongs to the thread that runs `io`. Callbacks run there, never inside a call of
 /// this class, and none after Close.

@@ -15,7 +15,7 @@ class Subscriber::Session final : public Link {
         channels_(std::move(channels)),
         callbacks_(std::move(callbacks)) {}
 
-  // Not from inside the constructor, which calls nobody back.
+  // Not from inside the constructor, which makes no callbacks.
   void Start() { After(Clock::duration(0), &Session::Connect); }
   void Close() {
     closed_ = true;
@@ -65,7 +65,7 @@ void Subscriber::Session::TakeReply(Reply reply) {
 }
 
 void Subscriber::Session::TakeMessage(const Reply& reply) {
-  if (!reply.is_array(3) || reply.elements[0].text != "message") return;  // the answer to a PING
+  if (!reply.is_array(3) || reply.elements[0].text != "message") return;  // the reply to a PING
   callbacks_.message(reply.elements[1].text, reply.elements[2].text);
 }
 

@@ -14,9 +14,9 @@ class io_context;
 
 namespace weir::redis {
 
-/// Listens to channels on a connection of its own, and for ever: a connection that is lost, or
-/// silent for longer than command_timeout after being asked whether it lives, is opened again.
-/// What was published in between is lost; `subscribed` says when that may have happened.
+/// Listens to channels on a connection of its own, indefinitely: a connection that is lost, or
+/// silent for longer than command_timeout after a PING, is opened again.
+/// Messages published in between are lost; `subscribed` says when that may have happened.
 ///
 /// Thread safety: belongs to the thread that runs `io`; callbacks run there, never inside the
 /// constructor, and none after the destructor.
@@ -24,9 +24,9 @@ class Subscriber {
  public:
   struct Callbacks {
     std::function<void(std::string_view channel, std::string_view message)> message;
-    /// All channels are listened to, from now on; also after each reconnection.
+    /// All channels are subscribed from now on; also called after each reconnection.
     std::function<void()> subscribed = {};
-    /// The connection was lost, or could not be made.
+    /// The connection was lost, or the attempt failed.
     std::function<void(const Error&)> lost = {};
   };
 

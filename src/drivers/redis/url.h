@@ -19,7 +19,7 @@ struct Endpoint {
 
 struct TlsOptions {
   bool on = false;
-  /// Who vouches for the server; empty: the system's authorities.
+  /// PEM file of the CAs to trust; empty: the system's authorities.
   std::string ca_file = {};
   /// Shown to the server if it asks for one.
   std::string certificate_file = {};
@@ -39,14 +39,14 @@ struct Address {
   std::string password = {};
   std::uint32_t database = 0;
   TlsOptions tls = {};
-  std::string tag = {};  ///< Cluster: by what its user wants keys to share a slot.
-  bool spread = true;    ///< Cluster: keys that are never charged together may have other slots.
+  std::string tag = {};  ///< Cluster: the user's tag by which keys are to share a slot.
+  bool spread = true;    ///< Cluster: keys that are never charged together may use different slots.
   /// How long a check may wait for others that go to the server in the same call.
   std::chrono::nanoseconds gather{0};
 };
 
 /// Reads `redis://[user[:password]@]host[:port][/database]`, `rediss://…` for TLS, and
-/// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, parted by commas and
+/// `redis+cluster://` or `rediss+cluster://` with one or more `host[:port]`, separated by commas,
 /// without a database. User and password may hold %XX; `:password@` alone is the default user's.
 /// TLS takes `?tls_ca=FILE&tls_cert=FILE&tls_key=FILE` and `tls=insecure-no-verify`, a cluster
 /// `?tag=NAME` or `?spread=off`, both `?gather=1ms`. Errors never repeat the password.

@@ -16,7 +16,7 @@ namespace weir::sqlite {
 namespace {
 
 // Statements are written in the program, so there are few; this only guards against a text that is
-// put together again at each call.
+// assembled again for each call.
 constexpr std::size_t kMaxCachedTexts = 512;
 
 Code CodeOf(int extended) {
@@ -42,10 +42,10 @@ Code CodeOf(int extended) {
   }
 }
 
-// SQLite would make the file with the umask's mode; its -wal and -shm files take the mode of the
-// file. A file that is there must not be opened here: closing it would drop the locks that this
-// process's connections have on it, and the next program that looks into the file (a backup) would
-// then believe to be the last and take the -wal away.
+// SQLite would create the file with the umask's mode; its -wal and -shm files take the mode of the
+// file. An existing file must not be opened here: closing it would drop the locks that this
+// process's connections have on it, and the next program that opens the file (a backup) would
+// then think that it is the last and remove the -wal.
 Status MakePrivate(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {

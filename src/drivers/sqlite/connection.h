@@ -32,14 +32,14 @@ class Connection {
     bool read_only = false;
   };
 
-  /// Opens the file (made with mode 0600 if there is none) with WAL, synchronous=FULL and foreign
+  /// Opens the file (created with mode 0600 if missing) with WAL, synchronous=FULL and foreign
   /// keys.
   static Result<std::unique_ptr<Connection>> Open(const Options& options);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Compiles `sql`, or takes it compiled from the last time.
+  /// Compiles `sql`, or reuses it compiled from the last time.
   Result<Statement> Prepare(std::string_view sql);
 
   /// Runs one or more statements that take no parameters and whose rows do not matter.
@@ -53,7 +53,7 @@ class Connection {
     return statement->BindAll(values...).Run();
   }
 
-  /// `read(row)` of each row of `sql` with `values` as ?1, ?2, …
+  /// Returns `read(row)` of each row of `sql` with `values` as ?1, ?2, …
   template <typename Read, typename... Values>
   auto ReadAll(std::string_view sql, Read read, const Values&... values)
       -> Result<std::vector<std::invoke_result_t<Read, const Statement&>>> {
@@ -66,7 +66,7 @@ class Connection {
     return rows;
   }
 
-  /// The same of the first row, if there is any.
+  /// Likewise for the first row, if there is one.
   template <typename Read, typename... Values>
   auto ReadFirst(std::string_view sql, Read read, const Values&... values)
       -> Result<std::optional<std::invoke_result_t<Read, const Statement&>>> {

@@ -40,7 +40,7 @@ Database::Database(DatabaseOptions options) : options_(std::move(options)) {}
 Database::~Database() { Close(); }
 
 void Database::Close() {
-  // What is read may be told to someone who then writes, so the readers go first.
+  // A reader's callback may start a write, so the readers are closed first.
   if (long_ != nullptr) long_->Close();
   if (quick_ != nullptr) quick_->Close();
   {
@@ -136,7 +136,7 @@ void Database::RunGroup(std::span<Pending> group) {
   for (Pending& pending : group) {
     pending.status = RunJob(pending.job);
     if (writer_->autocommit()) {
-      // The failure took the whole transaction with it: nothing of this group is on disk.
+      // The failure rolled back the whole transaction: nothing of this group is on disk.
       const Error cause = pending.status.ok()
                               ? Error{Code::kInternal, "a job ended the transaction"}
                               : pending.status.error();
@@ -162,7 +162,7 @@ Status Database::RunJob(const Job& job) {
   if (status.ok()) status = writer_->Execute("RELEASE job");
   if (!status.ok() && !writer_->autocommit()) {
     Status undone = writer_->Execute("ROLLBACK TO job; RELEASE job");
-    // Half a job must never be committed: without the savepoint the whole group goes.
+    // Half a job must never be committed: without the savepoint the whole group is rolled back.
     if (!undone.ok()) static_cast<void>(writer_->Execute("ROLLBACK"));
   }
   return status;

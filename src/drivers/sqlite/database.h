@@ -1,8 +1,8 @@
 #pragma once
 
 // The embedded database: one SQLite file that policies, slots and notify share. All writes go
-// through one writer thread. Jobs that arrive while a commit is on its way to the disk wait, and
-// the next transaction takes them all: one fsync serves many jobs, and nobody ever sees
+// through one writer thread. Jobs that arrive while a commit is being written to disk wait, and
+// the next transaction takes them all: one fsync serves many jobs, and no caller ever sees
 // SQLITE_BUSY.
 
 #include <chrono>
@@ -30,23 +30,23 @@ struct DatabaseOptions {
   std::size_t max_queued = 65536;
   /// Jobs that one transaction takes.
   std::size_t max_group = 4096;
-  /// Connections for Read, where readers beyond wait for one, and threads for ReadLater.
+  /// Connections for Read, whose further callers wait for one, and threads for ReadLater.
   std::size_t readers = 2;
   /// Reads that may wait for a thread; more are refused with kResourceExhausted.
   std::size_t max_queued_reads = 4096;
-  /// Long reads that may wait for the one that runs; more are refused.
+  /// Long reads that may wait for the running one; more are refused.
   std::size_t max_queued_long_reads = 8;
 };
 
 /// One SQLite file, one writer, a few readers.
 ///
-/// Thread-safe: any number of threads may call anything at once.
+/// Thread-safe: any number of threads may call anything concurrently.
 class Database {
  public:
   /// Runs on the writer thread inside a savepoint; an error rolls back what this job did, and only
   /// that. Must neither begin nor end transactions.
   using Job = std::function<Status(Connection&)>;
-  /// Told once: ok means on disk. On the writer thread, or, if the job is refused, before Write
+  /// Called once: ok means on disk. On the writer thread, or, if the job is refused, before Write
   /// returns.
   using Done = std::function<void(Status)>;
 
@@ -62,7 +62,7 @@ class Database {
   /// Queues a job. Jobs run in the order of their Write calls.
   void Write(Job job, Done done);
 
-  /// The same, blocking until it is on disk. Must not be called on the writer thread or a
+  /// Likewise, blocking until it is on disk. Must not be called on the writer thread or a
   /// reactor's.
   Status WriteAndWait(Job job);
 
@@ -70,16 +70,16 @@ class Database {
   /// in one consistent view of the data. Sees everything that was reported done before.
   Status Read(const std::function<Status(Connection&)>& read);
 
-  /// The same on a thread of the database, which calls `done` as well; a read that is refused,
-  /// since too many wait, fails before this returns.
+  /// Likewise on a thread of the database, which calls `done` as well; a read that is refused,
+  /// because too many wait, fails before this returns.
   void ReadLater(Job read, Done done);
-  /// The same for reads of whole tables: one at a time, on a thread of their own, so that the short
+  /// Likewise for reads of whole tables: one at a time, on a thread of their own, so that the short
   /// ones never wait for them.
   void ReadAllLater(Job read, Done done);
 
-  /// Finishes the queue, calls back, and ends the threads. From then on nothing is called
-  /// back any more, and whatever is asked for is refused at once with kUnavailable. Blocks;
-  /// idempotent; not to be called on a thread of the database.
+  /// Finishes the queue, calls back, and ends the threads. From then on there are no callbacks
+  /// any more, and every request is refused immediately with kUnavailable. Blocks;
+  /// idempotent; must not be called on a thread of the database.
   void Close();
 
   /// Jobs waiting now, for metrics.
@@ -99,7 +99,7 @@ class Database {
   static void FailAll(std::span<Pending> group, const Error& error);
 
   const DatabaseOptions options_;
-  std::unique_ptr<Connection> writer_;  // the writer thread's; before that, Open's
+  std::unique_ptr<Connection> writer_;  // used by the writer thread; before that, by Open
 
   mutable std::mutex queue_mutex_;
   std::condition_variable queue_filled_;

@@ -28,7 +28,7 @@ Status Migrate(Connection& connection, std::string_view component,
   }
   const auto newest = static_cast<std::int64_t>(steps.size());
   for (;;) {
-    // The version is read under the write lock: two programs may start on one file at once.
+    // The version is read under the write lock: two programs may start on one file together.
     if (Status begun = connection.Execute("BEGIN IMMEDIATE"); !begun.ok()) return begun;
     const Result<std::int64_t> version =
         connection.ReadNumber("SELECT version FROM schema_version WHERE component = ?1", component);
@@ -46,7 +46,7 @@ Status Migrate(Connection& connection, std::string_view component,
     }
     if (step.ok()) step = connection.Execute("COMMIT");
     if (!step.ok()) {
-      // The transaction may be gone already; what went wrong first is what counts.
+      // The transaction may have ended already; the first error is the one that matters.
       if (!connection.autocommit()) static_cast<void>(connection.Execute("ROLLBACK"));
       return step;
     }

@@ -26,14 +26,14 @@ class Readers {
   using Job = std::function<Status(Connection&)>;
   using Done = std::function<void(Status)>;
 
-  /// A thread for each of `connections`.
+  /// One thread for each of `connections`.
   Readers(std::vector<std::unique_ptr<Connection>> connections, std::size_t max_queued);
-  /// Finishes the jobs that are queued.
+  /// Finishes the queued jobs.
   ~Readers() { Close(); }
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
-  /// Finishes the jobs that are queued and ends the threads; refuses what comes later. Idempotent.
+  /// Finishes the queued jobs and ends the threads; refuses later ones. Idempotent.
   void Close();
 
   /// `done` runs on one of the threads, or here with kResourceExhausted if too many wait already,

@@ -36,13 +36,13 @@ class Statement {
     return *this;
   }
 
-  /// True: there is a row to read. False: there is none (any more).
+  /// True: there is a row to read. False: there are no (more) rows.
   Result<bool> Step();
 
   /// Runs to the end, ignoring rows, and makes the statement ready to be bound again.
   Status Run();
 
-  /// Calls `read(*this)` for each row that is left.
+  /// Calls `read(*this)` for each remaining row.
   template <typename Read>
   Status ForEach(Read read) {
     for (;;) {
@@ -53,10 +53,10 @@ class Statement {
     }
   }
 
-  /// Ready to be bound and stepped again; parameters keep their values.
+  /// Makes it ready to be bound and stepped again; parameters keep their values.
   void Reset();
 
-  /// Of the current row. Views live until the next Step or Reset. NULL reads as 0 or as empty.
+  /// Reads the current row. Views live until the next Step or Reset. NULL reads as 0 or as empty.
   bool IsNull(int column) const;
   std::int64_t Int(int column) const;
   std::string_view Text(int column) const;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Jobs of a Database that make a value.
+// Jobs of a Database that return a value.
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace weir::sqlite {
 
 /// Runs `work(connection, arguments…) → Result<T>` as a job, in one of Database's ways to run one,
-/// and tells its value.
+/// and passes on its value.
 template <typename T, typename Work, typename... Arguments>
 void RunFor(Database& database, void (Database::*way)(Database::Job, Database::Done),
             std::function<void(Result<T>)> done, Work work, Arguments... arguments) {
@@ -33,7 +33,7 @@ void RunFor(Database& database, void (Database::*way)(Database::Job, Database::D
       });
 }
 
-/// Told once it is on disk.
+/// `done` is called once it is on disk.
 template <typename T, typename... Work>
 void WriteFor(Database& database, std::function<void(Result<T>)> done, Work... work) {
   RunFor<T>(database, &Database::Write, std::move(done), std::move(work)...);

@@ -10,7 +10,7 @@ namespace weir::xds {
 namespace {
 
 constexpr std::size_t kPrefix = 5;  // one byte "not compressed", then the length
-// What we say is short, but for a nonce of the server's own choice.
+// Our messages are short, except for a nonce that the server chooses.
 constexpr std::size_t kMaxUnsent = std::size_t{1} << 20U;
 constexpr long kConnectSeconds = 10;
 // A server that died silently is noticed by the kernel's probes.
@@ -25,7 +25,7 @@ std::uint32_t LengthAt(std::string_view bytes) {
   return length;
 }
 
-/// Null if cannot initialize libcurl. Its global state is set up once, whichever thread comes
+/// Null if libcurl cannot be initialized. Its global state is set up once, whichever thread is
 /// first.
 CURLM* NewMulti() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -90,7 +90,7 @@ struct GrpcStream::Call {
     }
   }
 
-  /// There is room to send. With nothing to send the upload pauses, since its end would end the
+  /// libcurl can send. With nothing to send the upload pauses, since its end would end the
   /// call.
   static std::size_t OnRoom(char* room, std::size_t size, std::size_t count, void* self) {
     Call& call = *static_cast<Call*>(self);
@@ -111,7 +111,7 @@ struct GrpcStream::Call {
     return size * count;
   }
 
-  /// Trailers come here, too.
+  /// Also receives the trailers.
   static std::size_t OnField(char* data, std::size_t size, std::size_t count, void* self) {
     constexpr std::string_view kStatus = "grpc-status: ";
     constexpr std::string_view kMessage = "grpc-message: ";
@@ -125,7 +125,7 @@ struct GrpcStream::Call {
 
   std::string_view unread() const { return std::string_view(input).substr(taken); }
 
-  /// Messages are taken off the front; moving the rest for each would take long if they are many.
+  /// Messages are taken off the front; moving the rest for each would take long if there are many.
   void Take(std::size_t size) {
     taken += size;
     if (taken < input.size() / 2) return;
@@ -157,7 +157,7 @@ struct GrpcStream::Call {
   std::unique_ptr<curl_slist, FreeList> fields;
   std::string output;
   std::string input;
-  std::size_t taken = 0;  // of input
+  std::size_t taken = 0;  // bytes of input already consumed
   std::string status;
   std::string message;
   bool paused = false;

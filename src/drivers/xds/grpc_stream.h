@@ -1,7 +1,7 @@
 #pragma once
 
 // One call of a bidirectional gRPC method, as a client: HTTP/2 by libcurl, and the five bytes in
-// front of every message. No gRPC library is needed for so little.
+// front of every message. That is too little to need a gRPC library.
 
 #include <chrono>
 #include <memory>
@@ -23,7 +23,7 @@ struct Server {
   std::string key = {};
 };
 
-/// The largest message that is taken.
+/// The largest message that is accepted.
 inline constexpr std::size_t kMaxMessage = std::size_t{64} << 20U;
 
 /// Thread safety: for one thread, except Wake.
@@ -36,12 +36,12 @@ class GrpcStream {
   GrpcStream& operator=(const GrpcStream&) = delete;
 
   void Send(std::string_view message);
-  /// The next message, if it is all here.
+  /// The next message, if it has fully arrived.
   std::optional<std::string> Next();
-  /// Sends and receives for a while: until something comes, Wake, or `longest`. An error says why
-  /// the call is over; what Next still has has come before.
+  /// Sends and receives for a while: until something arrives, Wake, or `longest`. An error says why
+  /// the call is over; messages that Next still returns arrived before.
   Status Wait(std::chrono::milliseconds longest);
-  /// Ends the Wait under way, or the next. Any thread.
+  /// Ends the current Wait, or the next. Any thread.
   void Wake();
 
  private:

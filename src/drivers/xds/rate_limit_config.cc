@@ -47,7 +47,7 @@ class Writer {
     }
     out_ += '[';
     for (int i = 0; i < descriptors.size(); ++i) {
-      out_ += i == 0 ? "\n" : ",\n";  // a line each: problems are told with their line
+      out_ += i == 0 ? "\n" : ",\n";  // a line each: problems are reported with their line
       WriteOne(descriptors.Get(i), depth);
     }
     out_ += ']';
@@ -95,7 +95,7 @@ class Writer {
     out_ += limit.replaces_size() == 0 ? "}" : "]}";
   }
 
-  /// By name: senders write a map in any order, and what did not change must not look changed.
+  /// By name: senders write a map in any order, and an unchanged one must not look changed.
   // NOLINTNEXTLINE(misc-no-recursion): the parser bounds how deep a message is
   void WriteStruct(JsonWriter& json, const wire::Struct& from) {
     std::map<std::string_view, const wire::Value*> sorted;

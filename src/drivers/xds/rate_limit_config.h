@@ -13,13 +13,13 @@ namespace weir::xds {
 inline constexpr std::string_view kRateLimitConfigType =
     "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
 
-/// A configuration as the text of the file that says the same.
+/// A configuration as the text of an equivalent file.
 struct RateLimitConfig {
   std::string name;
   std::string yaml;
 };
 
-/// A field that is not known is an error, unless `lenient`: it may mean that something is not to be
+/// An unknown field is an error, unless `lenient`: it may mean that something must not be
 /// limited.
 Result<RateLimitConfig> ReadRateLimitConfig(std::string_view message, bool lenient);
 

@@ -62,10 +62,10 @@ void Subscription::Run() {
   } while (Pause(pause));
 }
 
-/// One stream, from its beginning to its end. True: the control plane has said something.
+/// Runs one stream, from its beginning to its end. True: the control plane has sent something.
 ///
-/// It begins without a version, so the whole state comes again: another control plane, or one that
-/// was started again, may mean something else by the same version.
+/// It begins without a version, so the whole state is sent again: another control plane, or a
+/// restarted one, may mean something else by the same version.
 bool Subscription::Converse() {
   GrpcStream stream(options_.server, kPath);
   {
@@ -100,7 +100,7 @@ bool Subscription::Converse() {
   return answered;
 }
 
-/// Puts the state in force, unless it is the one that was refused just now.
+/// Puts the state in force, unless it is the one that was just refused.
 Status Subscription::Judge(const State& state) {
   std::string bytes = Serialize({"", state.resources});
   if (!why_refused_.ok() && bytes == refused_was_) {
@@ -116,7 +116,7 @@ Status Subscription::Judge(const State& state) {
 void Subscription::Answer(GrpcStream& stream, const std::string& message, std::string& in_force) {
   wire::DiscoveryResponse response;
   const bool readable = response.ParseFromString(message);
-  if (readable && response.type_url() != options_.type_url) return;  // was not asked for
+  if (readable && response.type_url() != options_.type_url) return;  // not requested
   wire::DiscoveryRequest request;
   request.set_type_url(options_.type_url);
   request.set_response_nonce(response.nonce());
@@ -146,7 +146,7 @@ bool Subscription::stopping() {
   return stopping_;
 }
 
-/// False: it is time to stop.
+/// False: the thread must stop.
 bool Subscription::Pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return !wake_.wait_for(lock, time, [this] { return stopping_; });

@@ -2,7 +2,7 @@
 
 // Subscribes to resources of one type at a control plane: the aggregated discovery service of xDS
 // v3, "state of the world". Every answer is the whole state; it is put in force and acknowledged,
-// or refused with the reason, and then what was in force stays.
+// or refused with the reason, and then the previous state stays in force.
 
 #include <atomic>
 #include <chrono>
@@ -19,14 +19,14 @@
 
 namespace weir::xds {
 
-/// All resources that there are, as serialized messages. Sorted, since control planes send them in
+/// All resources, as serialized messages. Sorted, since control planes send them in
 /// any order and the same state should look the same.
 struct State {
   std::string version;
   std::vector<std::string> resources;
 };
 
-/// To keep a state between two lives of a process.
+/// To keep a state across restarts of the process.
 std::string Serialize(const State& state);
 Result<State> ParseState(std::string_view bytes);
 
@@ -38,11 +38,11 @@ struct SubscriptionOptions {
   /// Puts a state in force; the error says why not, for the control plane's operators. Called on
   /// the subscription's thread.
   std::function<Status(const State&)> on_state;
-  /// The control plane is there (an empty text), or why it is not. Told when that changes.
+  /// The control plane is available (an empty text), or why it is not. Called when that changes.
   std::function<void(const std::string& problem)> on_change;
-  std::chrono::milliseconds first_pause{500};  ///< before it is tried again; then twice as long
+  std::chrono::milliseconds first_pause{500};  ///< before the next attempt; then twice as long
   std::chrono::milliseconds longest_pause{10'000};
-  /// Before the same state is refused again: some control planes send it again at once.
+  /// Before the same state is refused again: some control planes resend it immediately.
   std::chrono::milliseconds refusal_pause{1'000};
 };
 

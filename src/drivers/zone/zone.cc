@@ -10,9 +10,9 @@
 namespace weir::zone {
 namespace {
 
-/// Names of files, but never paths out of the database. To the library, `file:` and `libc:` are
-/// prefixes: a path of any file, which may be one that blocks whoever opens it, and the machine's
-/// own zone.
+/// Accepts names of zone files, but never paths out of the database. To the library, `file:` and
+/// `libc:` are prefixes: a path of any file, which may be one that blocks when opened, and the
+/// machine's own zone.
 bool IsName(std::string_view name) noexcept {
   const bool offset = name.starts_with("Fixed/UTC");
   const auto plain = [offset](char c) {

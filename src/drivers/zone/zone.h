@@ -10,13 +10,13 @@ namespace weir::zone {
 
 /// Milliseconds since the Unix epoch.
 using Millis = std::int64_t;
-/// Days since 1970-01-01, of a calendar on a wall.
+/// Days since 1970-01-01, in local calendar dates.
 using Day = std::int64_t;
 
 /// 0 is Monday.
 constexpr int WeekdayOf(Day day) noexcept { return static_cast<int>(((day + 3) % 7 + 7) % 7); }
 
-/// A time zone of the IANA database ("Europe/Berlin"), as the machine has it.
+/// A time zone of the IANA database ("Europe/Berlin"), as installed on the machine.
 ///
 /// A value; thread-safe to read.
 class Zone {
@@ -24,11 +24,11 @@ class Zone {
   /// kInvalidArgument: there is no such zone.
   static Result<Zone> Find(const std::string& name);
 
-  /// The date that a wall calendar shows.
+  /// The local date.
   Day DayOf(Millis instant) const;
-  /// The minute that a wall clock shows, 0 to 1439.
+  /// The local time in minutes since midnight, 0 to 1439.
   int MinuteOf(Millis instant) const;
-  /// The first moment of `day` at which the wall clock shows `minute` or later: in an hour that is
+  /// The first moment of `day` at which local time is `minute` or later: in an hour that is
   /// skipped the moment of the change, in one that is repeated the first of the two. `minute` may
   /// be 1440, the end of the day.
   Millis At(Day day, int minute) const;

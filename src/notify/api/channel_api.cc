@@ -13,7 +13,7 @@ using http::ErrorResponse;
 using http::Reply;
 using http::Response;
 
-/// Of a path with a user and a channel.
+/// The row's name, from a path with a user and a channel.
 Result<std::string> KeyOf(const http::Request& request) {
   const std::string& user = request.params.at(0);
   const std::string& channel = request.params.at(1);
@@ -28,7 +28,7 @@ Response NoLimit(const std::string& key) {
                                 "' of user '" + std::string(name.user_id) + "'");
 }
 
-/// "email/42": channels have no slash.
+/// "email/42": channels contain no slash.
 std::string NameOf(const std::string& user, const std::string& channel) {
   return channel + "/" + user;
 }

@@ -8,10 +8,10 @@
 
 namespace weir::notify {
 
-/// Stores the limit that `body` was read as, and answers it as stored.
+/// Stores the limit parsed from `body`, and replies with it as stored.
 void SaveLimit(Gateway& gateway, Result<UserLimit> limit, std::string_view body, http::Reply reply);
 
-/// Whether a valid request to change or remove a limit begins the count at 0.
+/// Whether a valid request to change or remove a limit resets the count to 0.
 bool ResetsCount(const http::Request& request);
 
 /// The HTTP API for limits of one channel of a user, in addition to the user's own:
@@ -23,7 +23,7 @@ class ChannelApi {
   /// Both must outlive this.
   ChannelApi(Gateway& gateway, const Clock& clock) : gateway_(gateway), clock_(clock) {}
 
-  /// Before the service starts. `change` stands before what changes a limit.
+  /// Call before the service starts. `change` wraps what changes a limit.
   void AddTo(http::Router& router, const std::function<http::Handler(http::Handler)>& change);
 
   /// Limits of channels, of kind "notify_channel" and named "channel/user".

@@ -28,7 +28,7 @@ Result<std::size_t> LimitOf(const http::Request& request) {
   return static_cast<std::size_t>(*limit);
 }
 
-/// "1767323045000000/6f1c…", the `next` of the page before.
+/// "1767323045000000/6f1c…", the `next` of the previous page.
 Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
   const auto text = QueryValue(request.query, "after");
   if (!text) return {};
@@ -42,7 +42,7 @@ Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
   return {};
 }
 
-/// The name of a row: that of a channel's limit has a control character, which QueryValue refuses.
+/// A row's name: that of a channel's limit has a control character, which QueryValue rejects.
 Result<std::string> ReadRowCursor(const http::Request& request) {
   http::QueryReader reader(request.query);
   while (const auto pair = reader.Next()) {
@@ -169,7 +169,7 @@ void LedgerApi::OnDead(const Request& request, Reply reply, Act act, const char*
         std::move(choice->event_ids),
         [tell](const Result<std::vector<std::string>>& ids) { tell(false, ids); });
   }
-  // What cannot be replayed must not stand in the way of what can.
+  // Letters that cannot be replayed must not block those that can.
   ledger_.ListDead({.user_id = std::move(choice->user_id),
                     .limit = kMaxDeadBatch,
                     .events_only = act == &Ledger::Replay},

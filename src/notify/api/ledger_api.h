@@ -21,11 +21,11 @@ class LedgerApi {
   using Protect = std::function<http::Handler(http::Handler)>;
   using ProtectNamed = std::function<http::Handler(std::string action, http::Handler)>;
   struct Guards {
-    Protect look;         ///< before what operators look at
-    ProtectNamed act;     ///< before what operators do, which is written down as `action`
-    Protect preferences;  ///< before what changes a user's preferences
+    Protect look;         ///< wraps what operators read
+    ProtectNamed act;     ///< wraps what operators do, which is logged as `action`
+    Protect preferences;  ///< wraps what changes a user's preferences
   };
-  /// Before the service starts.
+  /// Call before the service starts.
   void AddTo(http::Router& router, const Guards& guards);
 
   /// Users' preferences, of kind "preferences".

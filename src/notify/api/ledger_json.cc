@@ -149,7 +149,7 @@ Result<Preferences> ParsePreferences(std::string_view body, std::string user_id)
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
-  // What a body leaves out is removed: a misspelt opt-out must not be.
+  // Fields missing from the body are removed: a misspelled opt-out must not be.
   Status known = http::CheckFields(*object, "preferences", {"userId", "quietHours", "optOut"});
   if (!known.ok()) return known.error();
   Preferences parsed{.user_id = std::move(user_id)};

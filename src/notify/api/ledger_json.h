@@ -1,6 +1,6 @@
 #pragma once
 
-// The JSON of messages, dead letters and preferences. No sockets and no store.
+// The JSON of messages, dead letters and preferences. Uses no sockets and no store.
 
 #include <string>
 #include <string_view>
@@ -15,14 +15,14 @@
 namespace weir::notify {
 
 /// {"eventId","userId","channel","recipient","state","attempts","lastError","acceptedAt",
-/// "updatedAt","notBefore"}; what is not known is left out.
+/// "updatedAt","notBefore"}; unknown values are left out.
 void AppendMessage(JsonWriter& json, const Message& message);
 /// {"eventId","userId","error","attempts","failedAt"}
 void AppendDead(JsonWriter& json, const DeadMessage& dead);
 /// The same with "channel", "recipient" and "message", or with "payload" if it was not an event.
 std::string DeadBody(const DeadMessage& dead);
 
-/// {"eventIds":[…]}, {"userId":"42"} or {"all":true}: one of them.
+/// One of {"eventIds":[…]}, {"userId":"42"} and {"all":true}.
 struct DeadChoice {
   std::vector<std::string> event_ids;
   std::string user_id;
@@ -32,7 +32,7 @@ Result<DeadChoice> ParseDeadChoice(std::string_view body);
 
 /// {"userId","quietHours":{"from":"22:00","to":"07:00","zone":"Europe/Berlin"},"optOut":["sms"]}
 std::string PreferencesBody(const Preferences& preferences);
-/// The same without the user's id. Both fields may be absent: then the user wishes nothing.
+/// The same without the user's ID. Both fields may be absent: then the user has no preferences.
 Result<Preferences> ParsePreferences(std::string_view body, std::string user_id);
 
 }  // namespace weir::notify

@@ -104,7 +104,7 @@ struct NotifyApi::Parts {
   const DefaultCap cap;
   ChannelApi channels;
   std::array<std::atomic<std::uint64_t>, kResults> sends{};
-  mutable std::mutex latency_mutex;  // answers come on several threads
+  mutable std::mutex latency_mutex;  // answers arrive on several threads
   telemetry::LocalHistogram latency;
 };
 
@@ -128,7 +128,7 @@ void NotifyApi::Parts::Send(const Request& request, Reply reply) {
   });
 }
 
-/// A user without a limit gets the default one with the first send, if there is one.
+/// A user without a limit gets the default one, if configured, with the first send.
 void NotifyApi::Parts::SendOrEnsure(SendRequest request, notify::Gateway::Done<SendAnswer> done) {
   if (cap.rate_limit == 0) return gateway.Send(std::move(request), std::move(done));
   SendRequest again = request;
@@ -232,7 +232,7 @@ void NotifyApi::Parts::Report(const Request&, Reply reply) {
     const auto of_sender = [&](std::string_view name, auto figure) {
       known(name, sender ? std::optional<std::int64_t>(figure(*sender)) : std::nullopt);
     };
-    // Without a sender nobody has counted what waits.
+    // Without a sender, no one has counted the queue.
     known("queue", sender && sender->senders > 0 ? std::optional(sender->lag) : std::nullopt);
     known("deadLetters", probes.DeadLetters());
     of_sender("delivered", [](const SenderFigures& s) { return s.delivered; });

@@ -15,7 +15,7 @@
 
 namespace weir::notify {
 
-/// The limit of users that have none; rate_limit 0: they are unknown.
+/// The limit of users that have none; rate_limit 0: no such limit, so they are unknown users.
 struct DefaultCap {
   std::int64_t rate_limit = 0;
   std::int64_t time_window = 0;
@@ -27,41 +27,41 @@ struct DefaultCap {
 /// Thread-safe: handlers run on any reactor. Must outlive the router's last request.
 class NotifyApi {
  public:
-  /// What only the program knows of its backends, for the operator's view.
+  /// What only the program knows about its backends, for operators.
   struct Probes {
     std::function<std::uint64_t()> queue;         ///< events that wait for delivery; empty: unknown
     std::function<std::uint64_t()> dead_letters;  ///< empty: unknown
     /// The sender's counts, if it is in this process.
     std::function<const DeliveryStats*()> deliveries;
-    /// Those of senders outside, as they report them; empty: there are none outside.
+    /// Those of external senders, as they report them; empty: there are none.
     std::function<SenderFigures()> senders;
 
     std::optional<std::int64_t> DeadLetters() const;
-    /// Nothing if no sender has ever reported: one without --store may be delivering all the same.
+    /// nullopt if no sender has ever reported: one without --store may still be delivering.
     std::optional<SenderFigures> Figures() const;
   };
 
-  /// What is given must outlive this.
+  /// All arguments must outlive this.
   NotifyApi(notify::Gateway& gateway, const Clock& clock, Probes probes, DefaultCap cap = {});
   ~NotifyApi();
 
-  /// Stands before a handler.
+  /// Wraps a handler.
   using Protect = std::function<http::Handler(http::Handler)>;
 
-  /// Before the service starts. `admin` stands before what is under /admin, `change` before what
+  /// Call before the service starts. `admin` wraps what is under /admin, `change` what
   /// changes a user's limit.
   void AddTo(http::Router& router, const Protect& admin, const Protect& change);
 
-  /// Limits of single channels of users, which have paths of their own.
+  /// Limits of single channels of users, which have their own paths.
   ChannelApi& channels();
 
-  /// Users' limits, of kind "notify". To undo a change keeps the count of the window; a limit
-  /// that was removed comes back with a count of 0.
+  /// Users' limits, of kind "notify". Undoing a change keeps the window's count; a limit
+  /// that was removed is restored with a count of 0.
   admin::Undoable limits();
 
   /// weir_notify_sends_total, weir_notify_latency_seconds, weir_notify_waiting, and, if the sender
-  /// is in this process, weir_notify_queue, weir_notify_dead_letters and what DeliveryStats
-  /// collects; if not, weir_notify_senders: each sender has the metrics of its own work.
+  /// is in this process, weir_notify_queue, weir_notify_dead_letters and the metrics of
+  /// DeliveryStats; if not, weir_notify_senders: each sender has metrics of its own work.
   void Collect(telemetry::TextWriter& out) const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-/// The fields of a body under either of their two names; remembers which are missing.
+/// The fields of a body under either of their names; records which are missing.
 class Fields {
  public:
   static Result<Fields> Parse(std::string_view body) {
@@ -60,7 +60,7 @@ class Fields {
   std::string missing_;
 };
 
-// An id that is a number elsewhere may be sent as one.
+// An ID that is a number in the client's system may be sent as one.
 Result<std::string> Id(const dom::element& element) {
   std::string_view text;
   if (element.get(text) == simdjson::SUCCESS) return std::string(text);
@@ -82,7 +82,7 @@ Result<std::int64_t> Number(const dom::element& element, const char* name) {
                  GotJson(simdjson::minify(element)));
 }
 
-/// A number is minutes; a text has its unit: "90m", "2h", "PT1H".
+/// A number is in minutes; text has a unit: "90m", "2h", "PT1H".
 Result<std::int64_t> Minutes(const dom::element& element) {
   std::string_view text;
   if (element.get(text) != simdjson::SUCCESS) return Number(element, "timeWindow");
@@ -105,7 +105,7 @@ void AppendSettings(JsonWriter& json, const notify::UserLimit& limit) {
   json.Field("rateLimit", limit.rate_limit).Field("timeWindow", limit.time_window);
 }
 
-/// The limit in a body; without a user in the path, the body has to name one.
+/// Parses the limit in a body; without a user in the path, the body must name one.
 Result<notify::UserLimit> LimitIn(std::string_view body, std::optional<std::string> user_id) {
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
@@ -144,7 +144,7 @@ Result<bool> ParseKeepCount(std::string_view body) {
   constexpr std::array<std::string_view, 2> kKnown = {"keepCount", "keep_count"};
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
-  // Misspelt, it would hand out a full quota.
+  // If it were misspelled and ignored, the user would get a full quota.
   if (Status s = fields->CheckSpelling(kKnown); !s.ok()) return s.error();
   const std::optional<dom::element> field = fields->Find("keepCount", "keep_count");
   bool keep = false;
@@ -154,7 +154,7 @@ Result<bool> ParseKeepCount(std::string_view body) {
 }
 
 Result<notify::SendRequest> ParseSend(std::string_view body, std::string_view key) {
-  // Without its recipient or its key, a message goes elsewhere, or twice.
+  // Without its recipient or its key, a message would go elsewhere, or be sent twice.
   constexpr std::array<std::string_view, 7> kKnown = {
       "userId", "user_id", "message", "idempotencyKey", "idempotency_key", "channel", "recipient"};
   Result<Fields> fields = Fields::Parse(body);
@@ -217,7 +217,7 @@ std::string QuotaBody(const notify::UserLimit& limit, notify::Micros now) {
 
 std::string SentBody(const notify::SendAnswer& answer, std::string_view user_id) {
   return JsonObject([&](JsonWriter& json) {
-    json.Field("status", "QUEUED")  // delivery comes later, and may fail
+    json.Field("status", "QUEUED")  // delivery happens later, and may fail
         .Field("eventId", answer.event_id)
         .Field("userId", user_id)
         .Field("remaining", answer.remaining)

@@ -54,7 +54,7 @@ Status DeadLetterTopic::Keep(std::span<const DeadLetter> letters) {
   Status all;
   for (std::size_t i = 0; i < letters.size(); ++i) {
     Status status = told[i].get_future().get();
-    // With its headers it is larger than the topic allows. To insist would hold up its partition.
+    // With its headers it is larger than the topic allows. Retrying would block its partition.
     if (!status && status.error().code == Code::kInvalidArgument) status = KeepPart(letters[i]);
     if (all && !status) all = std::move(status);
   }

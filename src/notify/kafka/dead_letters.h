@@ -11,9 +11,9 @@
 
 namespace weir::notify::kafka {
 
-/// Keeps dead letters on the topic `sms-outbound-dlq`: key and payload unchanged, with headers for
-/// the reason and the origin: reason, source-topic, source-partition, source-offset. Of one that is
-/// too large with them, the first 64 KiB and its size as truncated-from.
+/// Stores dead letters on the topic `sms-outbound-dlq`: key and payload unchanged, with headers for
+/// the reason and the origin: reason, source-topic, source-partition, source-offset. If a letter is
+/// too large with them, its first 64 KiB, and its size as truncated-from.
 ///
 /// Thread-safe.
 class DeadLetterTopic {
@@ -21,8 +21,8 @@ class DeadLetterTopic {
   /// `source` is the topic that the messages come from.
   static Result<std::unique_ptr<DeadLetterTopic>> Open(weir::kafka::Url url, std::string source);
 
-  /// Returns when the broker has confirmed all of them, or with the first error. After an error
-  /// some of them may be there.
+  /// Returns when the broker has confirmed all of them, or with the first error. After an error,
+  /// some of them may have been stored.
   Status Keep(std::span<const DeadLetter> letters);
 
  private:

@@ -13,9 +13,9 @@
 namespace weir::notify::kafka {
 
 struct PublisherOptions {
-  /// After this and at most another second an event that is not confirmed is given up.
+  /// After this and at most another second, an unconfirmed event is given up.
   std::chrono::milliseconds timeout{2000};
-  /// Partitions of the topic if we are the ones who make it.
+  /// Partitions of the topic if this creates it.
   int partitions = 3;
   std::string topic = std::string(kTopic);
 };
@@ -26,8 +26,8 @@ struct PublisherOptions {
 /// Thread-safe.
 class KafkaPublisher final : public Publisher {
  public:
-  /// `url` as weir::kafka::ParseUrl reads it. Makes the topic if it is not there; a broker that is
-  /// away now is not an error, since it may come back.
+  /// `url` is as for weir::kafka::ParseUrl. Creates the topic if it does not exist; an unreachable
+  /// broker is not an error, since it may come back.
   static Result<std::unique_ptr<KafkaPublisher>> Open(std::string_view url,
                                                       const PublisherOptions& options = {});
 

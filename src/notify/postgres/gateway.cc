@@ -100,7 +100,7 @@ void PostgresGateway::Load(std::vector<std::string> users, Micros now,
         windows.push_back(row->last_refresh_time);
       }
       if (expired.empty()) return done(std::move(rows));
-      // Only windows that are still as they were read; then read again, to see who was first.
+      // Only windows unchanged since they were read; then reads again, to see who was first.
       Params params = std::move(Params().TextArray(expired).IntArray(windows).Int(now));
       std::vector<std::pair<const char*, Params>> statements;
       statements.emplace_back(kRefreshRows, std::move(params));

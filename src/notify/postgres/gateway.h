@@ -14,28 +14,28 @@ namespace weir::notify::postgres {
 
 struct Options {
   std::string url = {};         ///< postgres://…
-  std::size_t connections = 4;  ///< transactions that may be under way at once
+  std::size_t connections = 4;  ///< concurrent transactions
   std::size_t max_waiting = 20'000;
   std::size_t max_batch = 256;  ///< requests in one transaction
   std::chrono::milliseconds lock_timeout{2000};
   std::chrono::milliseconds statement_timeout{4000};
-  /// A request that waited so long for its turn is refused.
+  /// A request that waits longer than this for its turn is refused.
   std::chrono::milliseconds max_wait{5000};
 };
 
 /// Limits and counts in PostgreSQL: the rows of all users of a batch are locked in one order, each
-/// request is decided in the order of arrival, the events of those that may are published, those
-/// that are confirmed are counted, all in one transaction. While it is under way, later requests of
-/// its users wait, and those of other users go in transactions beside it.
+/// request is decided in the order of arrival, the events of those allowed are published, and
+/// those confirmed are counted, all in one transaction. During it, later requests of
+/// its users wait, and those of other users go into concurrent transactions.
 ///
-/// The tables are made on first use; until the server can be reached, everything is answered with
-/// kUnavailable. Any number of processes may share a database.
+/// The tables are created on first use; until the server can be reached, all calls are answered
+/// with kUnavailable. Any number of processes may share a database.
 class PostgresGateway final : public Gateway, public LimitStore {
  public:
   /// `publisher` and `clock` must outlive this.
   PostgresGateway(Options options, Publisher& publisher, const Clock& clock);
-  /// Answers what is under way with kUnavailable; the publisher must have no event of ours any more
-  /// or be destroyed after this.
+  /// Answers pending calls with kUnavailable; the publisher must have no more events of this
+  /// gateway, or be destroyed after it.
   ~PostgresGateway() override;
 
   void Configure(UserLimit limit, Gateway::Done<UserLimit> done) override;

@@ -37,7 +37,7 @@ DeadMessage ReadDead(const Rows& rows, int row) {
           TextAt(rows, row, 3), rows.Int(row, 4),     rows.Int(row, 5)};
 }
 
-/// Hands the rows of an answer to `done`.
+/// Passes the rows of an answer to `done`.
 template <typename T, typename ReadRow>
 auto All(ReadRow read, Ledger::Done<std::vector<T>> done) {
   return [read, done = std::move(done)](const Answer& answer) {
@@ -95,7 +95,7 @@ Status PostgresLedger::Core::Ready() {
 void PostgresLedger::Core::SendHere(const char* sql, Params params, Told told) {
   if (Status ready = Ready(); !ready.ok()) return told({.status = ready.error()});
   worker_.connection(0).Send(sql, std::move(params), [this, told = std::move(told)](Answer answer) {
-    // An answer of refusal is one as well.
+    // An error from the server is an answer, too.
     up_.store(answer.status.ok() || !answer.sqlstate.empty(), std::memory_order_relaxed);
     if (!answer.status.ok()) answer.status = Unavailable(answer);
     told(std::move(answer));
@@ -142,7 +142,7 @@ Status PostgresLedger::Core::SendTogether(std::vector<Ask> asks) {
   return done.get();
 }
 
-// Keeps up() true to life, and gives back what a replay that died had taken.
+// Keeps up() up to date, and returns what a replay that died had claimed.
 void PostgresLedger::Core::Ping() {
   if (closed_) return;
   SendHere(kReturnExpired, std::move(Params().Int(Now())), [](const Answer&) {});
@@ -158,7 +158,7 @@ void PostgresLedger::Core::Ping() {
 
 void PostgresLedger::Core::CountDead() {
   SendHere(kCountDead, std::move(Params().Int(kMaxCountedDead)), [this](const Answer& answer) {
-    if (!answer.status.ok()) return;  // what was counted before is the best that is known
+    if (!answer.status.ok()) return;  // keeps the last count
     dead_.store(static_cast<std::uint64_t>(answer.rows.Int(0, 0)), std::memory_order_relaxed);
   });
 }

@@ -22,17 +22,17 @@ struct LedgerOptions {
   bool counts = false;  ///< keep dead_letters() and senders() up to date
 };
 
-/// The ledger beside the gateway's tables in PostgreSQL, and where senders report. A thread and a
-/// connection of its own, so that what operators ask never waits for sends, nor sends for them.
+/// The ledger in tables next to the gateway's in PostgreSQL, where senders also report. It has its
+/// own thread and connection, so that operators' requests and sends never wait for each other.
 ///
 /// A replay claims the letters for a minute, queues their messages, publishes the events, and then
-/// forgets the letters. Whoever dies in between leaves them as dead letters again, and a sender
-/// that was quicker than that is believed.
+/// deletes the letters. If the process dies in between, they are dead letters again, and what a
+/// sender has reported before that counts.
 ///
 /// Thread-safe.
 class PostgresLedger final : public Ledger, public DeliveryLog {
  public:
-  /// `publisher` and `clock` must outlive this. Without a publisher nothing can be replayed.
+  /// `publisher` and `clock` must outlive this. Without a publisher, nothing can be replayed.
   PostgresLedger(LedgerOptions options, Publisher* publisher, const Clock& clock);
   ~PostgresLedger() override;
 
@@ -54,16 +54,16 @@ class PostgresLedger final : public Ledger, public DeliveryLog {
   Result<Due> TakeDue(Micros now, std::size_t max) override;
   Status Forget(std::span<const std::string> event_ids, Micros lease) override;
 
-  /// A sender's figures since it started, under a name that no other has ever had. Blocks if it is
-  /// the last report of that sender; else what cannot be noted is not noted.
+  /// Stores a sender's figures since it started, under a name that no other sender has ever had.
+  /// Blocks for the sender's last report; otherwise failures are ignored.
   void NoteSender(const std::string& sender, const SenderFigures& figures);
 
-  /// Whether the database answered when it was last asked, which is every second at least.
+  /// Whether the database answered the last call; there is one at least every second.
   bool up() const noexcept;
-  /// How many dead letters there are, as counted with a ping a few seconds ago at most; counted up
+  /// The number of dead letters, as counted at most a few seconds ago; counted up
   /// to kMaxCountedDead.
   std::uint64_t dead_letters() const noexcept;
-  /// What all senders that report here have done, ever; read every few seconds.
+  /// The sum of all senders that have ever reported here; read every few seconds.
   SenderFigures senders() const;
 
  private:

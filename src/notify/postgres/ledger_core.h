@@ -16,7 +16,7 @@ namespace weir::notify::postgres {
 
 /// The ledger's thread and connection.
 ///
-/// Thread-safe but for what says otherwise.
+/// Thread-safe unless noted otherwise.
 class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
  public:
   using Ask = std::pair<const char*, weir::postgres::Params>;
@@ -24,15 +24,15 @@ class PostgresLedger::Core : public std::enable_shared_from_this<Core> {
 
   Core(LedgerOptions options, Publisher* publisher, const Clock& clock);
   void Open();
-  /// Tells everybody who waits kUnavailable, and ends the thread.
+  /// Answers all waiting calls with kUnavailable, and ends the thread.
   void Close();
 
-  /// A statement that is a transaction of its own; an answer that is not ok says which part is
-  /// away.
+  /// Runs a statement as a transaction of its own; an error says which part is
+  /// down.
   void Send(const char* sql, weir::postgres::Params params, Told told);
   /// The same, blocking. Not on the core's thread.
   weir::postgres::Answer SendAndWait(const char* sql, weir::postgres::Params params);
-  /// All or none, blocking. Not on the core's thread.
+  /// Runs all or none, blocking. Not on the core's thread.
   Status SendTogether(std::vector<Ask> asks);
 
   void Replay(std::vector<std::string> event_ids, Done<std::vector<std::string>> done);

@@ -1,4 +1,4 @@
-// Rows of the tables and parameters of the statements, and what went wrong with them.
+// Reads rows of the tables, and makes parameters of the statements and errors.
 
 #include "notify/postgres/transaction.h"
 

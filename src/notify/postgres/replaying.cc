@@ -1,4 +1,4 @@
-// Dead letters back into the queue: claimed, published, forgotten.
+// Puts dead letters back into the queue: claimed, published, deleted.
 
 #include <boost/asio/post.hpp>
 
@@ -78,7 +78,7 @@ void PostgresLedger::Core::Published(const std::shared_ptr<Batch>& batch) {
     return batch->done(
         Error{Code::kUnavailable, "Kafka is temporarily unavailable: " + batch->error.message});
   }
-  // If this fails, the claim ends by itself, and what the sender reports meanwhile counts.
+  // If this fails, the claim expires, and what the sender reports meanwhile counts.
   SendHere(kForgetClaimed, IdsAnd(batch->published, batch->claim), [batch](const Answer& answer) {
     if (!answer.status.ok()) return batch->done(answer.status.error());
     batch->done(batch->published);

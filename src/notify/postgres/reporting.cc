@@ -1,4 +1,4 @@
-// What senders tell and ask: how deliveries ended, what users wish, which delays are over.
+// What senders report and read: results of deliveries, users' preferences, delays that have ended.
 
 #include <utility>
 

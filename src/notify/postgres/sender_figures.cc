@@ -1,4 +1,4 @@
-// What senders have done: each reports its own, and the gateway reads the sum.
+// The figures of senders: each reports its own, and the gateway reads the sum.
 
 #include <utility>
 
@@ -51,7 +51,7 @@ SenderFigures PostgresLedger::Core::senders() const {
 void PostgresLedger::Core::SumSenders() {
   SendHere(kFoldSenders, std::move(Params().Int(kGoneAfter)), [](const FiguresAnswer&) {});
   SendHere(kSumSenders, std::move(Params().Int(kRunningFor)), [this](const FiguresAnswer& answer) {
-    if (!answer.status.ok()) return;  // what was read before is the best that is known
+    if (!answer.status.ok()) return;  // keeps the last figures
     const std::lock_guard lock(senders_mutex_);
     senders_ = ReadFigures(answer.rows);
   });

@@ -33,8 +33,8 @@ Transaction::Transaction(std::shared_ptr<const TransactionParts> parts,
 
 void Transaction::Start() { Lock(); }
 
-// All in one round trip. What is sent in one go runs in one session, so either the transaction
-// covers all of it or one of the answers is an error.
+// All in one round trip. Statements sent together run in one session, so either the transaction
+// covers all of them or one of the answers is an error.
 void Transaction::Lock() {
   std::vector<std::string_view> users;
   std::vector<std::string_view> key_users;
@@ -80,7 +80,7 @@ void Transaction::Take(Answer answer) {
 }
 
 void Transaction::ReadRows(const Rows& rows) {
-  // After the locks: nobody can have refreshed a row later than this.
+  // After the locks: no row can have been refreshed later than this.
   now_ = NowMicros(parts_->clock);
   std::unordered_map<std::string_view, UserLimit> limits;
   for (int row = 0; row < rows.size(); ++row) {
@@ -121,7 +121,7 @@ void Transaction::Decide() {
       continue;
     }
     if (!request.idempotency_key.empty() && DecideByKey(i)) continue;
-    // A refusal may yet turn out to be wrong: see Settle.
+    // A refusal may still turn out to be wrong: see Settle.
     if (!places->Take()) continue;
     item.state = State::kPublished;
     events_.push_back(MakeEvent(request, now_));
@@ -237,7 +237,7 @@ void Transaction::Commit(const Answer& answer) {
   if (!answer.status.ok() && !error_) error_ = Unavailable(answer);
   if (--outstanding_ > 0) return;
   if (!error_) return Settle();
-  // The events are on the topic and nothing tells whether they were counted.
+  // The events are on the topic, and it is unknown whether they were counted.
   Undo();
   for (Item& item : items_) {
     if (item.state == State::kConfirmed) item.answer = *error_;
@@ -255,7 +255,7 @@ void Transaction::Settle() {
   for (Item& item : items_) {
     if (item.state != State::kUndecided) continue;
     const std::optional<Places> places = PlacesOf(item);
-    // Full even without what this batch may have failed to count, or full with what it counted.
+    // Full even without what this batch may have failed to count, or full with what it has counted.
     const Tally* const full = places ? places->Full([this](const Tally& window) {
       return window.was_full() || (!error_ && window.full());
     })
@@ -263,7 +263,7 @@ void Transaction::Settle() {
     if (full != nullptr) {
       item.answer = full->Limited();
     } else {
-      // Its place was taken by a request that then failed: neither sent nor over the limit.
+      // Its place was taken by a request that failed later: neither sent nor over the limit.
       item.answer =
           error_ ? *error_ : Error{Code::kUnavailable, "Kafka is temporarily unavailable"};
     }

@@ -24,23 +24,23 @@ struct Ask {
   Gateway::Done<SendAnswer> done;
 };
 
-/// What all transactions of a gateway work with.
+/// What all transactions of a gateway share.
 struct TransactionParts {
   const Options options;
   Publisher& publisher;
   const Clock& clock;
-  /// Runs a task on the thread of the connections, or forgets it once these are gone. Any thread.
+  /// Runs a task on the connections' thread, or drops it once they are closed. Any thread.
   std::function<void(std::function<void()>)> post = {};
-  /// The connections are going: nothing may be sent any more.
+  /// The connections are closing: nothing may be sent any more.
   bool closed = false;
 };
 
-/// Decides a batch of requests in one transaction of `connection`, whose only user it is.
+/// Decides a batch of requests in one transaction of `connection`, which it alone uses.
 ///
 /// Thread safety: belongs to the connection's thread.
 class Transaction : public std::enable_shared_from_this<Transaction> {
  public:
-  /// `ended` is called before the requests are answered: the connection and the users are free.
+  /// `ended` is called before the requests are answered: then the connection and users are free.
   Transaction(std::shared_ptr<const TransactionParts> parts, weir::postgres::Connection& connection,
               std::vector<Ask> asks, std::function<void()> ended);
 
@@ -50,10 +50,10 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   enum class State { kUndecided, kPublished, kConfirmed, kAnswered, kRepeat };
   struct Item {
     Ask ask;
-    std::string channel_key = {};  // of the row that limits the request's channel, if there is one
+    std::string channel_key = {};  // the row that limits the request's channel, if there is one
     State state = State::kUndecided;
     std::string event_id = {};
-    std::size_t first = 0;  // kRepeat: the request of this batch that has the same key
+    std::size_t first = 0;  // kRepeat: the request of this batch with the same key
     Result<SendAnswer> answer = SendAnswer{};
   };
 
@@ -63,7 +63,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void ReadKeys(const weir::postgres::Rows& rows);
   void Decide();
   bool DecideByKey(std::size_t index);
-  /// Nothing: the user is not known.
+  /// nullopt: the user is unknown.
   std::optional<Places> PlacesOf(const Item& item);
   void Publish();
   void Published(const std::vector<Status>& statuses);
@@ -72,7 +72,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void WriteMessages();
   void Commit(const weir::postgres::Answer& answer);
   void Settle();
-  /// Nothing was counted: undoes the transaction and answers whoever has no answer yet with
+  /// Nothing was counted: rolls back the transaction and answers the remaining requests with
   /// `error`.
   void Abandon(const Error& error);
   void Undo();
@@ -95,9 +95,9 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   std::optional<Error> error_;
 };
 
-/// Rows of kLockRows and the like.
+/// Reads rows of kLockRows and similar statements.
 UserLimit ReadLimit(const weir::postgres::Rows& rows, int row);
-/// Rows of kFindKeys.
+/// Reads rows of kFindKeys.
 KeyedSend ReadKeyed(const weir::postgres::Rows& rows, int row);
 /// The parameters $1 to $8 of kPutKeys.
 weir::postgres::Params KeyParams(const std::vector<KeyedSend>& keyed, Micros now);

@@ -84,7 +84,7 @@ void PostgresGateway::Worker::Enqueue(Ask ask) {
   User& user = users_[name];
   if (user.waiting.empty() && !user.busy) ready_.push_back(name);
   user.waiting.push_back({std::move(ask), std::chrono::steady_clock::now()});
-  // Not yet: what else this turn of the reactor brings should go along.
+  // Posted, so that requests that arrive in the same turn of the reactor go along.
   if (ready_.size() == 1 && !idle_.empty()) Post([this] { Pump(); });
 }
 
@@ -184,7 +184,7 @@ void PostgresGateway::Worker::RunTogether(std::vector<std::pair<const char*, Par
   for (auto& statement : statements) {
     locking_.Send(statement.first, std::move(statement.second), take);
   }
-  // Of a transaction that failed this is a rollback.
+  // If the transaction has failed, this is a rollback.
   locking_.Send("COMMIT", {}, take);
 }
 

@@ -16,29 +16,29 @@
 
 namespace weir::notify::postgres {
 
-/// Who waits for whom on the gateway's connections: a user's requests wait while a
-/// transaction has the user; a transaction takes all users that are free when a connection is.
+/// Schedules requests on the gateway's connections: a user's requests wait while a transaction has
+/// the user; when a connection is free, a transaction takes all users that are free.
 ///
-/// Thread-safe: Post from any thread; the rest on the worker's own.
+/// Thread-safe: Post may be called from any thread; the rest on the worker's own only.
 class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
  public:
   Worker(Options options, Publisher& publisher, const Clock& clock);
-  /// Once, before anything else.
+  /// Call it once, before anything else.
   void Open();
-  /// Tells everybody who waits kUnavailable, and ends the thread.
+  /// Answers all waiting calls with kUnavailable, and ends the thread.
   void Close();
 
-  /// Any thread. After Close nothing is run any more.
+  /// May be called from any thread. After Close, tasks are dropped.
   void Post(std::function<void()> task);
 
   void Enqueue(Ask ask);
-  /// A statement that is a transaction of its own.
+  /// Runs a statement as a transaction of its own.
   void Run(const char* sql, weir::postgres::Params params, weir::postgres::Connection::Done done);
   /// The same on the connection for statements that wait for locks.
   void RunLocking(const char* sql, weir::postgres::Params params,
                   weir::postgres::Connection::Done done);
-  /// Runs a statement in one of these ways, but from any thread; `done` gets what `read` makes of
-  /// the rows.
+  /// Runs a statement in one of these ways, but from any thread; `done` gets the result of `read`
+  /// on the rows.
   template <typename T, typename Read>
   void Query(void (Worker::*way)(const char*, weir::postgres::Params,
                                  weir::postgres::Connection::Done),

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMaxUsersInCall = 2000;
 constexpr std::size_t kMaxKeyed = 4000;
 
-/// Moves the first of `from` to `to`, at most kMaxKeyed.
+/// Moves the first elements of `from` to `to`, at most kMaxKeyed.
 template <typename T>
 void MoveSome(std::vector<T>& from, std::vector<T>& to) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(from.size(), kMaxKeyed));
@@ -26,7 +26,7 @@ void CountSync::Confirm(const std::string& user_id, Micros window_start) {
 void CountSync::Flush() {
   if (calling_ || (pending_.empty() && keyed_.empty() && accepted_.empty())) return;
   calling_ = true;
-  // A user stands in a statement once.
+  // A user may occur only once in a statement.
   for (auto next = pending_.begin(); next != pending_.end() && sent_.size() < kMaxUsersInCall;) {
     if (!sent_.empty() && sent_.back().user_id == next->first.first) {
       ++next;

@@ -12,28 +12,28 @@
 
 namespace weir::notify::redis {
 
-/// Copies what was counted in Redis to the table: collects confirmed sends and adds them, many
-/// users at a time, one call in flight. Knows at every moment what the table is missing.
+/// Copies the counts in Redis to the table: collects confirmed sends and adds them, many
+/// users at a time, one call in flight. Always knows what the table is missing.
 ///
-/// Thread safety: for one thread; the owner sees to it that Done comes back there.
+/// Thread safety: for one thread; the owner ensures that Synced is called there.
 class CountSync {
  public:
-  /// Hands a batch to the store; calls Synced with what came of it.
+  /// Passes a batch to the store; Synced must be called with the outcome.
   using Add =
       std::function<void(std::vector<CountDelta>, std::vector<KeyedSend>, std::vector<Accepted>)>;
 
   explicit CountSync(Add add) : add_(std::move(add)) {}
 
-  /// A place was taken in Redis; what comes of it is not known yet.
+  /// A place was taken in Redis; the outcome is not known yet.
   void Begin(const std::string& user_id) { ++unsynced_[user_id]; }
-  /// It was confirmed: it is to be added.
+  /// The send was confirmed: it will be added.
   void Confirm(const std::string& user_id, Micros window_start);
-  /// It failed. Redis keeps it counted, the table never learns of it.
+  /// The send failed. Redis keeps it counted, but the table never will.
   void Fail(const std::string& user_id) { Forget(user_id, 1); }
   void Remember(KeyedSend send) { keyed_.push_back(std::move(send)); }
   void Accept(Accepted message) { accepted_.push_back(std::move(message)); }
 
-  /// Starts a call if there is something to add and none is under way.
+  /// Starts a call if there is something to add and no call is in progress.
   void Flush();
   /// The outcome of the call; after an error its batch waits for the next Flush.
   void Synced(bool ok);

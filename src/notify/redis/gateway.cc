@@ -62,7 +62,7 @@ Result<std::shared_ptr<RedisGateway>> RedisGateway::Open(Options options, Gatewa
                                                store, publisher, clock);
   opened->Post([gateway = opened.get()] { gateway->Probe(); });
   opened->thread_.Start();
-  // Callbacks of others may still hold it when its owner lets go of it.
+  // Callbacks of other components may still hold it when its owner releases it.
   RedisGateway* const gateway = opened.get();
   return std::shared_ptr<RedisGateway>(
       gateway, [opened = std::move(opened)](RedisGateway*) { opened->Close(); });
@@ -138,7 +138,7 @@ void RedisGateway::FailRecovery() {
 void RedisGateway::MaybeRecovered() {
   if (state_ != State::kRecovering || run_.empty() || in_fallback_ > 0 || forgetting_) return;
   if (!dirty_.empty()) return ForgetDirty();
-  // What the fallback remembered in the meantime, and what a fresh Redis has forgotten.
+  // For keys that the fallback stored in the meantime, and those that a new Redis has lost.
   keys_elsewhere_until_ = Now() + kKeyLifetime;
   Log(Level::kInfo, "Redis is back; using it again");
   state_ = State::kUp;
@@ -212,7 +212,7 @@ void RedisGateway::Synced(const Status& status) {
     ScheduleSync();
   }
   if (sync_failing_ && state_ == State::kFalling) {
-    // Redis is down, and the table cannot be asked before it knows what Redis had counted.
+    // Redis is down, and the table cannot be used before it includes the counts of Redis.
     for (const RequestPtr& request : std::exchange(held_, {})) Answer(request, status.error());
   }
   MaybeFallen();
@@ -262,7 +262,7 @@ void RedisGateway::Remove(std::string user_id, Done<bool> done) {
 void RedisGateway::Forget(const std::string& user, std::function<void()> done) {
   Post([this, user, done = std::move(done)] {
     if (state_ != State::kUp || closed_) {
-      // Redis is told before it decides again.
+      // The hash is deleted before Redis decides again.
       dirty_.insert(user);
       Log(Level::kWarn, kDownLine, {{"while", std::string_view("a config was saved")}});
       return done();
@@ -290,7 +290,7 @@ void RedisGateway::Find(std::string user_id, Done<std::optional<UserLimit>> done
           core->connection_->Send(
               Command{"HMGET", CacheKey(user), "currentCount", "windowStart"},
               [done, row = std::move(row)](const weir::redis::Answer& answer) mutable {
-                // The table may not have caught up; a cache that is down or of another window says
+                // The table may not have caught up; a cache that is down or has another window says
                 // nothing.
                 if (answer.status.ok() && answer.reply.is_array(2) &&
                     answer.reply.elements[1].text == std::to_string((*row)->last_refresh_time)) {

@@ -27,27 +27,27 @@ namespace weir::notify::redis {
 struct Options {
   std::string url = {};  ///< redis://… of one server
   std::size_t max_waiting = 20'000;
-  /// Longer than this without an answer, and Redis counts as down.
+  /// If Redis does not answer within this time, it counts as down.
   std::chrono::milliseconds command_timeout{300};
   std::chrono::milliseconds probe_interval{200};  ///< while it is down
   std::chrono::milliseconds sync_interval{3};     ///< between two calls to the table
 };
 
-/// Decides in Redis and keeps the table of limits informed: a send takes its place in the user's
-/// hash before it is published, and never gives it back. Without Redis everything goes to the
-/// gateway behind, and back again when Redis is.
+/// Decides in Redis and keeps the table of limits up to date: a send takes its place in the user's
+/// hash before it is published, and never returns it. While Redis is down, everything goes to the
+/// fallback gateway.
 ///
-/// One gateway process never lets a user exceed the cap, also not while Redis goes and comes:
-/// before it changes sides it waits for what is under way on the one it leaves, and brings the
-/// counts over. docs/design/notify.md says what several processes can do together at most.
+/// One gateway process never lets a user exceed the cap, even while Redis goes down and comes back:
+/// before it switches sides it waits for the requests on the side it leaves, and transfers the
+/// counts. docs/design/notify.md gives the bound for several processes together.
 ///
-/// In three files: gateway.cc, where it stands with Redis; sending.cc, the way of a request;
+/// In three files: gateway.cc, the state of Redis; sending.cc, the path of a request;
 /// loading.cc, users whose hash is missing. Its state belongs to its own thread.
 class RedisGateway final : public Gateway, public std::enable_shared_from_this<RedisGateway> {
  public:
   /// `fallback` and `store` are the gateway and the table behind (they may be one object). All must
-  /// outlive this. An error if the URL is none. Whoever lets go of it closes it: the last counts
-  /// are brought to the table if that can be done soon, and the thread ends.
+  /// outlive this. Fails if the URL is invalid. Releasing the pointer closes it: the last counts
+  /// are written to the table if that can be done soon, and the thread ends.
   static Result<std::shared_ptr<RedisGateway>> Open(Options options, Gateway& fallback,
                                                     LimitStore& store, Publisher& publisher,
                                                     const Clock& clock);
@@ -56,7 +56,7 @@ class RedisGateway final : public Gateway, public std::enable_shared_from_this<R
                LimitStore& store, Publisher& publisher, const Clock& clock);
 
   void Configure(UserLimit limit, Done<UserLimit> done) override;
-  /// Numbers that are in force already leave the hash alone: it may be ahead of the table.
+  /// If the numbers are already in force, the hash is left alone: it may be ahead of the table.
   void Adjust(UserLimit limit, Done<UserLimit> done) override;
   /// A user without a row has no hash either, so Redis need not change.
   void Ensure(UserLimit limit, Done<bool> done) override {
@@ -67,14 +67,14 @@ class RedisGateway final : public Gateway, public std::enable_shared_from_this<R
   void Find(std::string user_id, Done<std::optional<UserLimit>> done) override;
   std::size_t waiting() const override { return waiting_.load(std::memory_order_relaxed); }
 
-  /// False while requests go to the gateway behind.
+  /// False while requests go to the fallback.
   bool redis_up() const noexcept { return up_.load(std::memory_order_acquire); }
 
  private:
   using Timer = IoThread::Timer;
-  /// kUp: requests go to Redis. kFalling: they wait until what was counted in Redis is in the
+  /// kUp: requests go to Redis. kFalling: they wait until the counts in Redis are in the
   /// table. kDown: they go to the fallback. kRecovering: they wait until the fallback has answered
-  /// all it has, and Redis has forgotten the users it counted.
+  /// all of its requests, and the hashes of the users it counted are deleted in Redis.
   enum class State { kUp, kFalling, kDown, kRecovering };
 
   struct Request {
@@ -97,11 +97,11 @@ class RedisGateway final : public Gateway, public std::enable_shared_from_this<R
 
   // gateway.cc
   void Close();
-  /// Any thread; forgotten once closed.
+  /// Any thread; tasks are dropped once closed.
   void Post(std::function<void()> task) { thread_.Post(std::move(task)); }
-  /// Called with the row as it was saved, and calls `done` when Redis has forgotten the user.
+  /// A callback for the saved row, which calls `done` once the user's hash is deleted in Redis.
   Done<UserLimit> ThenForget(const UserLimit& limit, Done<UserLimit> done);
-  /// Lets Redis forget a user whose row has changed, now or before it decides again. Any thread.
+  /// Deletes the hash of a changed user in Redis, now or before Redis decides again. Any thread.
   void Forget(const std::string& user, std::function<void()> done);
   void GoDown(const Error& why);
   void MaybeFallen();
@@ -145,9 +145,9 @@ class RedisGateway final : public Gateway, public std::enable_shared_from_this<R
   void Verified(const std::vector<std::string>& users,
                 const Result<std::vector<std::optional<UserLimit>>>& rows);
   void EndLoads();
-  /// Answers all who wait for the user's hash.
+  /// Answers all requests that wait for the user's hash.
   void FinishLoad(const std::string& user, const Result<SendAnswer>& answer);
-  /// Lets them try again.
+  /// Lets those requests try again.
   void Retry(const std::string& user);
   void HoldLoads();
   void FailLoads(const Error& error);
@@ -170,21 +170,21 @@ class RedisGateway final : public Gateway, public std::enable_shared_from_this<R
 
   State state_ = State::kRecovering;
   std::atomic<bool> up_{false};
-  std::string run_;                        // of the server that we talk to
+  std::string run_;                        // of the connected server
   std::size_t in_redis_ = 0;               // requests between their script and their confirmation
-  std::size_t in_fallback_ = 0;            // requests that the fallback has
+  std::size_t in_fallback_ = 0;            // requests in the fallback
   std::deque<RequestPtr> held_;            // kFalling, kRecovering
-  std::unordered_set<std::string> dirty_;  // users that Redis must forget before it decides again
-  Micros keys_elsewhere_until_ = 0;        // so long the table may know keys that Redis does not
+  std::unordered_set<std::string> dirty_;  // users to delete in Redis before it decides again
+  Micros keys_elsewhere_until_ = 0;        // until then the table may have keys that Redis does not
   CountSync sync_;
   bool sync_failing_ = false;
   std::unordered_map<std::string, Load> loads_;
   bool loading_ = false;
-  std::uint64_t load_round_ = 0;  // answers of an older round come too late
+  std::uint64_t load_round_ = 0;  // answers of an earlier round are ignored
   Micros load_now_ = 0;
   std::vector<std::string> to_verify_;
   std::size_t filling_ = 0;
-  std::unordered_map<std::string, RequestPtr> by_key_;  // requests under way that have a key
+  std::unordered_map<std::string, RequestPtr> by_key_;  // requests in progress that have a key
   std::atomic<std::size_t> waiting_{0};
 };
 

@@ -1,9 +1,9 @@
 // Users whose hash is missing: their rows are read, without a lock and many at a time, the hashes
-// are made, and the rows are read once more. A configuration that was saved between the first read
-// and the making had its DEL too early; the second read finds it.
+// are created, and the rows are read once more. If a configuration was saved between the first read
+// and the creation, its DEL came too early; the second read detects it.
 //
-// A user is not read while sends that Redis counted are not in the table yet: the row would say too
-// little. Nobody can be sent meanwhile, so this does not last.
+// A user is not read while sends counted in Redis are missing from the table: the row's count would
+// be too low. The user cannot send meanwhile, so this does not last.
 
 #include <utility>
 

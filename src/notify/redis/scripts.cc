@@ -27,7 +27,7 @@ std::string CacheKey(std::string_view user_id) {
 }
 
 std::string SendKey(std::string_view user_id, std::string_view key) {
-  // With the length, so that no two pairs make the same name.
+  // The length keeps the names of different pairs distinct.
   return "RateLimiterSend:" + std::to_string(user_id.size()) + ':' + std::string(user_id) + ':' +
          std::string(key);
 }
@@ -151,7 +151,7 @@ Command FillArguments(const UserLimit& limit, Micros now, std::string_view run) 
   command.Add(limit.has_channels ? "table" : std::to_string(limit.rate_limit));
   command.Add(limit.current_count);
   command.Add(limit.last_refresh_time).Add(limit.window_end()).Add(run).Add(now);
-  // Exactly the rest of the window, which is at most what whole minutes make of it.
+  // Exactly the rest of the window, which is at most its length.
   const Micros whole = limit.time_window * kMicrosPerMinute;
   command.Add(std::clamp<Micros>(limit.window_end() - now, 1000, whole) / 1000);
   return command;

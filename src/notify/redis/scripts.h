@@ -1,13 +1,13 @@
 #pragma once
 
-// What the gateway does in Redis, each in one atomic script. The hash RateLimiterCache:{userId} has
-//   rateLimit, currentCount    as the name says; rateLimit is "table" for a user whose channels
-//                              have limits of their own: the table decides about such a user
-//   windowStart, windowEnd     microseconds since the epoch: the window that is counted
-//   serverRun                  the run of the Redis server that the hash was made in
+// The gateway's operations in Redis, each one atomic script. The hash RateLimiterCache:{userId} has
+//   rateLimit, currentCount    as named; rateLimit is "table" for a user whose channels
+//                              have their own limits: the table decides about such a user
+//   windowStart, windowEnd     microseconds since the epoch: the current window
+//   serverRun                  the run of the Redis server in which the hash was created
 // and a time to live that ends with the window. A hash of another run may be older than what was
-// counted since (a server that was restored from a snapshot), so it is as good as none. The
-// window's end is compared with the caller's clock as well, which the server's need not follow.
+// counted since (a server restored from a snapshot), so it is treated as missing. The
+// window's end is also compared with the caller's clock, which may differ from the server's.
 
 #include <cstdint>
 #include <string>
@@ -22,22 +22,22 @@
 namespace weir::notify::redis {
 
 std::string CacheKey(std::string_view user_id);
-/// Where a send is remembered under its idempotency key.
+/// The key under which a send is remembered by its idempotency key.
 std::string SendKey(std::string_view user_id, std::string_view key);
 
-/// A send as remembered: counted, and then confirmed by the broker.
+/// A remembered send: counted, and later confirmed by the broker.
 struct Remembered {
   std::int64_t digest = 0;
   bool confirmed = false;
-  Micros window_start = 0;  ///< where it was counted
+  Micros window_start = 0;  ///< the window in which it was counted
   SendAnswer answer;
 };
 std::string Encode(const Remembered& send);
-/// Nothing is trusted that was not written by Encode.
+/// Rejects anything that Encode did not write.
 Result<Remembered> Decode(std::string_view text);
 
 /// Takes a place. Keys: the hash and, if the request has a key, SendKey. A send that was counted in
-/// a window that is over and never confirmed is forgotten: it needs a place of this window.
+/// a window that has ended, and was never confirmed, is forgotten: it needs a place in this window.
 const weir::redis::Script& TakeScript();
 struct Taken {
   enum class Kind { kMiss, kLimited, kAllowed, kSeen, kTable };
@@ -54,7 +54,7 @@ weir::redis::Command TakeArguments(std::string_view user_id, std::string_view se
                                    std::string_view event_id);
 Result<Taken> ReadTaken(const weir::redis::Reply& reply);
 
-/// Makes the hash unless there is a valid one. Within one window a count never falls.
+/// Creates the hash unless there is a valid one. Within one window, a count never decreases.
 const weir::redis::Script& FillScript();
 weir::redis::Command FillArguments(const UserLimit& limit, Micros now, std::string_view run);
 

@@ -1,4 +1,4 @@
-// The way of a request: joined to one with the same key, decided by Redis or by the gateway behind,
+// The path of a request: joined to one with the same key, decided by Redis or by the fallback,
 // published, confirmed, answered.
 
 #include <utility>
@@ -51,7 +51,7 @@ void RedisGateway::Submit(const RequestPtr& request) {
       break;
   }
   if (!connection_->connected()) {
-    // Whoever answers next may be another server, or the same with an older memory.
+    // The next answer may come from another server, or from the same one with older data.
     held_.push_back(request);
     return GoDown({Code::kUnavailable, "the connection was lost"});
   }
@@ -92,7 +92,7 @@ void RedisGateway::Take(const RequestPtr& request) {
                       if (taken.ok()) return Took(request, *taken);
                       --in_redis_;
                       if (closed_) return Answer(request, taken.error());
-                      // It may have been counted there; it is not sent there.
+                      // It may have been counted there; it is not sent from there.
                       held_.push_back(request);
                       GoDown(taken.error());
                       if (state_ == State::kDown) return Release();
@@ -126,7 +126,7 @@ void RedisGateway::Took(const RequestPtr& request, const Taken& taken) {
 void RedisGateway::Seen(const RequestPtr& request, const std::string& text) {
   Result<Remembered> send = Decode(text);
   if (send.ok() && send->digest == request->digest && !send->confirmed) {
-    // Counted then, and its confirmation did not come: the same event once more.
+    // Counted then, but not confirmed: publishes the same event again.
     request->event.id = send->answer.event_id;
     send->answer.replayed = false;
     return Publish(request, send->window_start, send->answer);
@@ -167,7 +167,7 @@ void RedisGateway::Published(const RequestPtr& request, Micros window_start,
     ScheduleSync();
     Answer(request, answer);
   } else {
-    // Giving the place back could let somebody else exceed the cap; it stays counted.
+    // Returning the place could let another request exceed the cap; it stays counted.
     sync_.Fail(request->send.user_id);
     Answer(request, Error{Code::kUnavailable,
                           "Kafka is temporarily unavailable: " + status.error().message});
@@ -195,7 +195,7 @@ void RedisGateway::Fallback(const RequestPtr& request) {
       --core->in_fallback_;
       if (!answer.ok() || answer->outcome == Outcome::kSent) {
         core->dirty_.insert(request->send.user_id);
-        // The table remembers its key, Redis does not.
+        // The table has the key, Redis does not.
         if (!request->send_key.empty()) core->keys_elsewhere_until_ = core->Now() + kKeyLifetime;
       }
       core->Answer(request, answer);

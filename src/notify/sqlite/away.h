@@ -7,12 +7,12 @@
 
 namespace weir::notify::sqlite {
 
-/// How an error of the database is reported.
+/// The error that is reported for an error of the database.
 inline Error Away(const Error& error) {
   return {Code::kUnavailable, "the embedded database is temporarily unavailable: " + error.message};
 }
 
-/// Tells `done` either the value or Away.
+/// Passes either the value or Away to `done`.
 template <typename T>
 std::function<void(Result<T>)> OrAway(std::function<void(Result<T>)> done) {
   return [done = std::move(done)](Result<T> result) {

@@ -29,7 +29,7 @@ Result<std::vector<Result<SendAnswer>>> Batch::Decide(std::span<const SendReques
       continue;
     }
     Result<SendAnswer> answer = DecideOne(*request);
-    // Half a batch must not be written: the job is undone and everybody told.
+    // Half a batch must not be written: the job is rolled back and all requests get the error.
     if (!answer.ok()) return answer.error();
     answers.push_back(std::move(answer));
   }
@@ -96,7 +96,7 @@ Status Batch::PutKey(const SendRequest& request, const SendAnswer& answer) {
 Status Batch::PutEvent(const Event& event) {
   ++stored_;
   if (Status s = connection_.Run(kPutEvent, EncodeEvent(event)); !s.ok()) return s;
-  // An id that comes again is that of a key, used again after a day at the latest: the same
+  // An ID that occurs again comes from a key used again after a day at the latest: the same
   // message.
   return connection_.Run(kPutMessage, event.id, event.user_id, event.channel, event.recipient,
                          now_);

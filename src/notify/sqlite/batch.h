@@ -14,7 +14,7 @@
 
 namespace weir::notify::sqlite {
 
-/// The row of a user. Nothing: there is none.
+/// The row of a user; nullopt if there is none.
 Result<std::optional<UserLimit>> ReadLimit(weir::sqlite::Connection& connection,
                                            std::string_view user_id);
 
@@ -26,7 +26,7 @@ class Batch {
  public:
   Batch(weir::sqlite::Connection& connection, Micros now) : connection_(connection), now_(now) {}
 
-  /// In the order of the requests. `room`: events that the outbox still takes.
+  /// Answers in the order of the requests. `room`: how many more events the outbox accepts.
   Result<std::vector<Result<SendAnswer>>> Decide(std::span<const SendRequest* const> requests,
                                                  std::size_t room);
   /// Events that were put into the outbox.

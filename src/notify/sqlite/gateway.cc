@@ -38,7 +38,7 @@ struct SqliteGateway::Job {
   std::vector<Waiting> taken;
   std::vector<Result<SendAnswer>> answers;
   std::size_t stored = 0;
-  bool more = false;  // it could not take all
+  bool more = false;  // not all requests fitted
 };
 
 Result<std::unique_ptr<SqliteGateway>> SqliteGateway::Open(Database& database, const Clock& clock,
@@ -62,7 +62,7 @@ SqliteGateway::SqliteGateway(Database& database, const Clock& clock, Options opt
     : database_(database), clock_(clock), options_(options), on_event_(std::move(on_event)) {}
 
 void SqliteGateway::Close() {
-  // Jobs run in order, so behind this one there is none of ours.
+  // Jobs run in order, so after this one none of the gateway's are left.
   static_cast<void>(database_.WriteAndWait([](Connection&) -> Status { return {}; }));
 }
 
@@ -156,7 +156,7 @@ Status SqliteGateway::Run(Connection& connection, Job& job) {
 
 void SqliteGateway::Finish(Job& job, const Status& status) {
   if (job.taken.empty() && !status.ok()) {
-    // The job was refused before it ran: those who wait are those it would have taken.
+    // The job was refused before it ran: fail the requests that it would have taken.
     const std::lock_guard lock(mutex_);
     job.taken.swap(queue_);
     job_queued_ = false;

@@ -19,7 +19,7 @@ struct Options {
   std::size_t max_waiting = 50'000;
   std::size_t max_batch = 1'000;  ///< requests in one job
   std::size_t max_outbox =
-      1'000'000;  ///< events that may wait for delivery; then sends are refused
+      1'000'000;  ///< events that may wait for delivery; beyond it sends are refused
 };
 
 /// The embedded gateway: limits, counts and an outbox in the embedded database. A send is answered
@@ -27,14 +27,14 @@ struct Options {
 /// that arrive while the disk is busy share a job, and jobs share a commit.
 class SqliteGateway final : public Gateway {
  public:
-  /// Makes the tables if need be. `database` and `clock` must outlive the gateway and its jobs.
+  /// Creates the tables if needed. `database` and `clock` must outlive the gateway and its jobs.
   /// `on_event` is called, on the writer's thread, when the outbox has more.
   static Result<std::unique_ptr<SqliteGateway>> Open(weir::sqlite::Database& database,
                                                      const Clock& clock, Options options,
                                                      std::function<void()> on_event);
   ~SqliteGateway() override = default;
 
-  /// Waits for the gateway's jobs: on_event is not called any more. Nobody may send afterwards.
+  /// Waits for the gateway's jobs: on_event is not called afterwards. No sends may follow.
   void Close();
 
   void Configure(UserLimit limit, Done<UserLimit> done) override;
@@ -45,7 +45,7 @@ class SqliteGateway final : public Gateway {
   void Find(std::string user_id, Done<std::optional<UserLimit>> done) override;
   std::size_t waiting() const override { return waiting_.load(std::memory_order_relaxed); }
 
-  /// Events that were delivered, or given up, and no longer wait in the outbox.
+  /// Events that were delivered, or given up, and have left the outbox.
   void Delivered(std::size_t events) noexcept;
   /// Dead letters that were put into the outbox again.
   void Requeued(std::size_t events) noexcept;
@@ -70,12 +70,12 @@ class SqliteGateway final : public Gateway {
   const Options options_;
   const std::function<void()> on_event_;
   std::atomic<std::size_t> waiting_{0};
-  std::atomic<std::int64_t> outbox_{0};  // below 0 for a moment if the sender is quicker than us
-  Micros next_sweep_ = 0;                // the writer's
+  std::atomic<std::int64_t> outbox_{0};  // below 0 for a moment if the sender is faster
+  Micros next_sweep_ = 0;                // used by the writer
 
   std::mutex mutex_;
   std::vector<Waiting> queue_;
-  bool job_queued_ = false;  // and it has not yet taken what is queued
+  bool job_queued_ = false;  // and has not yet taken the queue
 };
 
 }  // namespace weir::notify::sqlite

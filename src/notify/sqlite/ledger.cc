@@ -33,8 +33,8 @@ Result<std::optional<DeadMessage>> FindDeadMessage(Connection& connection, const
   return connection.ReadFirst(std::string(kSelectDead) + " event_id = ?1", ReadDead, id);
 }
 
-/// Takes dead letters out; those that it took, with their events. What was not an event stays if it
-/// is to be delivered again: it cannot become one.
+/// Removes dead letters; returns those removed, with their events. If they are to be delivered
+/// again, those that were not events stay.
 Result<std::vector<DeadMessage>> TakeDead(Connection& connection,
                                           const std::vector<std::string>& ids, bool again) {
   std::vector<DeadMessage> taken;

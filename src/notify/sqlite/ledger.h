@@ -11,13 +11,13 @@
 
 namespace weir::notify::sqlite {
 
-/// The embedded ledger: tables beside the outbox, in the same file.
+/// The embedded ledger: tables next to the outbox, in the same file.
 ///
 /// Thread-safe.
 class SqliteLedger final : public Ledger {
  public:
-  /// The gateway has made the tables. What is given must outlive this. `on_change` is told, on the
-  /// writer's thread, that so many dead letters are gone, and how many of them are in the outbox.
+  /// The gateway has created the tables. All arguments must outlive this. `on_change` is called, on
+  /// the writer's thread, with how many dead letters were removed and how many of them queued.
   SqliteLedger(weir::sqlite::Database& database, const Clock& clock,
                std::function<void(std::size_t gone, std::size_t queued)> on_change)
       : database_(database), clock_(clock), on_change_(std::move(on_change)) {}
@@ -37,7 +37,7 @@ class SqliteLedger final : public Ledger {
   void Read(Work work, Done<T> done);
   template <typename T, typename Work>
   void Write(Work work, Done<T> done);
-  /// Takes dead letters out; if they become kQueued, they are in the outbox again.
+  /// Removes dead letters; if they become kQueued, they are put into the outbox again.
   void TakeOut(std::vector<std::string> event_ids, MessageState state,
                Done<std::vector<std::string>> done);
 
@@ -46,7 +46,7 @@ class SqliteLedger final : public Ledger {
   const std::function<void(std::size_t, std::size_t)> on_change_;
 };
 
-/// Of users that have expressed any.
+/// The preferences of a user that has set any.
 Result<std::optional<Preferences>> ReadPreferences(weir::sqlite::Connection& connection,
                                                    const std::string& user_id);
 

@@ -200,7 +200,7 @@ void OutboxSender::NoteFailure(const Delivery& failure) {
       [](const Status&) {});
 }
 
-// What is due goes back into the outbox, behind what is there.
+// Moves due events back into the outbox, after those that are there.
 Status OutboxSender::Release() {
   const Micros now = NowMicros(clock_);
   for (;;) {

@@ -24,34 +24,34 @@ struct SenderOptions {
   std::size_t batch = 512;  ///< events that are read, and later removed, together
   std::size_t workers = 1;  ///< users whose messages are delivered at the same time
   RetryPolicy retry = {};
-  std::chrono::milliseconds look_for_due{1000};  ///< how often delayed events are looked for
+  std::chrono::milliseconds look_for_due{1000};  ///< how often delayed events are checked
 };
 
-/// Delivers what is in the outbox on a thread of its own, each user's messages in order. An event
-/// leaves the outbox when it was delivered; during the user's quiet hours it waits beside it; when
-/// it cannot be delivered it goes to the dead letters. The message's state changes in the same
-/// transaction. After a crash the last batch may be delivered once more.
+/// Delivers the outbox's events on a thread of its own, each user's messages in order. An event
+/// leaves the outbox when it was delivered; during quiet hours it is stored separately; if
+/// it cannot be delivered, it becomes a dead letter. The message's state changes in the same
+/// transaction. After a crash, the last batch may be delivered again.
 ///
 /// Thread-safe.
 class OutboxSender {
  public:
-  /// What is given must outlive this. `gone` is called with the number of events that have left it.
+  /// All arguments must outlive this. `gone` is called with the number of events that have left it.
   OutboxSender(weir::sqlite::Database& database, Provider& provider, const Clock& clock,
                std::function<void(std::size_t)> gone, SenderOptions options = {});
   ~OutboxSender() { Stop(); }
   OutboxSender(const OutboxSender&) = delete;
   OutboxSender& operator=(const OutboxSender&) = delete;
 
-  /// Finishes the events that are being delivered; Wake wakes nobody any more. For the owner.
+  /// Finishes the deliveries in progress; Wake has no effect afterwards. Call it from the owner.
   void Stop();
 
   /// The outbox has more.
   void Wake();
 
   const DeliveryStats& stats() const noexcept { return stats_; }
-  /// That there are now; less the one that was just replayed or dropped.
+  /// The current number, without letters that were just replayed or dropped.
   std::uint64_t dead_letters() const noexcept {
-    // Below 0 for a moment if somebody replays a letter before it is counted.
+    // Below 0 for a moment if a letter is replayed before it is counted.
     return static_cast<std::uint64_t>(
         std::max<std::int64_t>(dead_.load(std::memory_order_relaxed), 0));
   }
@@ -67,7 +67,7 @@ class OutboxSender {
   };
 
   void Loop();
-  /// Delivers a batch. False: there was none, or a stop was asked for.
+  /// Delivers a batch. False: there was none, or a stop was requested.
   bool DeliverBatch();
   Result<std::vector<Row>> Read();
   Status ReadInto(weir::sqlite::Connection& connection, std::vector<Row>& rows);

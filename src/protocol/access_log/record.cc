@@ -24,7 +24,7 @@ class Cursor {
  public:
   explicit Cursor(std::string_view line) : rest_(line) {}
 
-  /// Up to the next `end`, which is skipped; nothing if it does not come.
+  /// Up to the next `end`, which is skipped; nothing if there is none.
   std::optional<std::string_view> Until(char end) {
     const std::size_t at = rest_.find(end);
     if (at == std::string_view::npos) return std::nullopt;
@@ -39,7 +39,7 @@ class Cursor {
     return true;
   }
 
-  /// A quoted text, as it stands; \" does not end it.
+  /// A quoted text, unchanged; \" does not end it.
   std::optional<std::string_view> Quoted() {
     if (!Take('"')) return std::nullopt;
     for (std::size_t i = 0; i < rest_.size(); ++i) {
@@ -109,7 +109,7 @@ std::optional<Record> ParseCombined(std::string_view line) {
   const auto ident = in.Until(' ');
   if (!ip || ip->empty() || !ident) return std::nullopt;
   record.ip = *ip;
-  // A user's name may hold spaces; the time begins with the first bracket after it.
+  // A user's name may contain spaces; the time begins with the first bracket after it.
   const auto user = in.Until('[');
   if (!user || user->size() < 2 || user->back() != ' ') return std::nullopt;
   record.user = Known(user->substr(0, user->size() - 1));
@@ -142,7 +142,7 @@ std::optional<Record> ParseEnvoy(std::string_view line) {
     forwarded = in.Until('"') ? in.Until('"') : std::nullopt;
   }
   if (!forwarded) return std::nullopt;
-  // What Envoy itself saw is what it added last.
+  // What Envoy saw itself is the entry that it added last.
   std::string_view ip = *forwarded;
   if (const std::size_t comma = ip.rfind(','); comma != std::string_view::npos) {
     ip.remove_prefix(comma + 1);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Lines of access logs → who asked for what, when. No files, so it can be fuzzed.
+// Lines of access logs → who requested what, when. No files, so it can be fuzzed.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 namespace weir::access_log {
 
 enum class Format : std::uint8_t {
-  kAuto,      ///< found from the first line that one of the others reads
+  kAuto,      ///< detected from the first line that one of the others can read
   kCombined,  ///< nginx and Apache "combined" (and "common", which lacks the last two fields)
   kJson,      ///< an object per line
   kEnvoy,     ///< Envoy's default format, and Istio's
@@ -25,10 +25,10 @@ std::string_view FormatName(Format format) noexcept;
 struct Record {
   Nanos at = 0;
   std::string_view ip;
-  std::string_view user;    ///< empty: not known
+  std::string_view user;    ///< empty: unknown
   std::string_view method;  ///< GET
   std::string_view route;   ///< the path without its query
-  std::string_view host;    ///< empty: not known
+  std::string_view host;    ///< empty: unknown
 };
 
 /// Longer lines are malformed.

@@ -7,15 +7,15 @@
 
 namespace weir::grpc {
 
-/// How much of something a peer may do: `burst` at once, and `rate` a second after that; what it
-/// earns counts on top, up to `ceiling` in all. The clock is read only when the burst is used up.
+/// How much of something a peer may do: `burst` at once, then `rate` a second; what it earns is
+/// added, up to `ceiling` in all. The clock is read only when the burst is used up.
 /// Not thread-safe.
 class Allowance {
  public:
   Allowance(std::int64_t burst, std::int64_t rate, std::int64_t ceiling, Nanos now) noexcept
       : burst_(burst), rate_(rate), ceiling_(ceiling), left_(burst), refilled_(now) {}
 
-  /// False: the peer has done more than it may.
+  /// False: the peer has exceeded its allowance.
   [[nodiscard]] bool Spend(const Clock& clock) noexcept {
     if (--left_ >= 0) return true;
     const Nanos now = clock.Now();

@@ -22,18 +22,18 @@ class Session;
 
 /// One call: a stream of an HTTP/2 session, from its request headers to its trailers.
 ///
-/// Thread safety: belongs to its session. Methods must not keep a pointer beyond the calls they
-/// are given it in, since a peer may cancel at any time; keep the id and ask Session::Find.
+/// Thread safety: belongs to its session. Methods must not keep the pointer after the call that
+/// passes it, since a peer may cancel at any time; keep the id and use Session::Find.
 class Call {
  public:
   Session& session() const noexcept { return *session_; }
   std::int32_t id() const noexcept { return id_; }
   bool half_closed() const noexcept { return half_closed_; }
   bool finished() const noexcept { return finished_; }
-  /// Of its metadata; empty: the caller gave none.
+  /// From its metadata; empty: the caller sent none.
   const std::string& traceparent() const noexcept { return traceparent_; }
   const std::string& request_id() const noexcept { return request_id_; }
-  /// Some of what was sent still waits for the peer to make room.
+  /// Some of what was sent still waits for window from the peer.
   bool sending() const noexcept { return unsent() != 0; }
 
   /// Queues a message to the client.
@@ -42,10 +42,10 @@ class Call {
   void Finish(StatusCode code, std::string_view message = {});
   void Finish(const Error& error) { Finish(ToStatusCode(error.code), error.message); }
 
-  /// The request takes so many bytes beside its own until it is answered; an error if that is too
-  /// much.
+  /// Accounts for this many bytes that the request takes beside its own until it is answered; an
+  /// error if that is too much.
   Status Hold(std::size_t bytes);
-  /// Whether the caller may give permits back; for a method with may_give_back().
+  /// Whether the caller may return permits; for a method with may_give_back().
   Status AdmitToGiveBack() const;
 
   /// For streams whose answers may become known out of order: takes a number for a message that was
@@ -59,10 +59,10 @@ class Call {
   friend class Session;
   friend struct SessionCallbacks;
 
-  /// Ready for another stream; keeps buffers of ordinary size.
+  /// Makes it ready for another stream; keeps buffers of ordinary size.
   void Reset() noexcept;
   std::size_t backlog() const noexcept { return out_.size() - out_sent_; }
-  /// What it holds of its request, and of its answer.
+  /// The bytes that it holds of its request, and of its answer.
   std::size_t held() const noexcept {
     return reader_.buffered() + held_.size() + pending_ + key_.size();
   }
@@ -73,9 +73,9 @@ class Call {
   std::int32_t id_ = 0;
   Method* method_ = nullptr;
   Nanos deadline_ = 0;    // the caller's; 0: none
-  Nanos arrives_by_ = 0;  // when the request must be here; for a stream, its next message
+  Nanos arrives_by_ = 0;  // when the request must have arrived; for a stream, its next message
   Nanos queued_ = 0;      // its entry in Session::due_ that counts; 0: none
-  bool midway_ = false;   // a stream's message has begun, and arrives_by_ is when it must be here
+  bool midway_ = false;   // a stream's message has begun, and arrives_by_ is its deadline
 
   // The request's head, while it arrives.
   std::chrono::nanoseconds timeout_{-1};
@@ -84,17 +84,17 @@ class Call {
   bool grpc_ = false;
   bool bad_timeout_ = false;
   bool encoded_ = false;
-  std::string key_;   // in its metadata; kept only as long as it matters
+  std::string key_;   // from its metadata; kept only as long as needed
   int key_rank_ = 0;  // of the field that it came in
   std::string traceparent_;
   std::string request_id_;
 
   // The request's body.
   MessageReader reader_;
-  std::string held_;  // the message of a single-request method, if the end did not come with it
+  std::string held_;  // the message of a single-request method, until the client half-closes
   bool has_message_ = false;
   bool half_closed_ = false;
-  std::size_t unconsumed_ = 0;  // received, but not yet given back to the peer's window
+  std::size_t unconsumed_ = 0;  // received, but not yet returned to the peer's window
   std::size_t pending_ = 0;     // of messages that wait for their answers, beside held_
 
   // The answer.

@@ -17,11 +17,11 @@ constexpr std::size_t kKeptChecks = 4096;
 constexpr std::size_t kKeptBursts = 64;
 // Keys and descriptors that are decided in one turn.
 constexpr std::size_t kPartsAtOnce = 512;
-// What bursts that are decided in turns may weigh together, if they are several: about two messages
-// of 10,000 checks. The verdicts of what is decided come on top of it.
+// What bursts that are decided in turns may weigh together, if there are several: about two
+// messages of 10,000 checks. The verdicts of decided checks come on top of that.
 constexpr std::size_t kMostMidway = 16 << 20;
 
-// What requests take in memory beyond their own bytes, roughly and rather too much.
+// What requests take in memory beyond their own bytes: a rough estimate, rather too high.
 constexpr std::size_t kEntryBytes = 96;
 constexpr std::size_t kDescriptorBytes = 256;
 constexpr std::size_t kCheckBytes = 768;
@@ -106,7 +106,7 @@ void Burst::AddEntry(std::string_view key, std::string_view value) {
 google::protobuf::Message& Burst::TakeMessage(const DecidingMethod& method, std::size_t bytes) {
   bytes_ += bytes;
   if (bytes > kLargeMessage) {
-    // In large blocks, which are quick to make and go back to the system when they are freed.
+    // In large blocks, which are quick to allocate and return to the system when they are freed.
     google::protobuf::ArenaOptions blocks;
     blocks.start_block_size = 128 << 10;
     blocks.max_block_size = 2 << 20;
@@ -136,7 +136,7 @@ void Burst::DropLastMessage(const DecidingMethod& method, std::size_t bytes) noe
   }
 }
 
-/// What the checks from this one on take in memory beyond the bytes of their message.
+/// What the checks from `first` on take in memory beyond the bytes of their message.
 std::size_t Burst::WeightOf(std::size_t first) const noexcept {
   if (first == used_) return 0;
   const std::size_t descriptor = check_extents_[first].first;
@@ -160,7 +160,7 @@ void Burst::Truncate(std::size_t checks) noexcept {
   used_ = checks;
 }
 
-/// Only now do the arrays stand still, so only now can views of them be taken.
+/// The arrays no longer move from here on, so views of them can be taken only now.
 void Burst::Point() {
   descriptors_.clear();
   for (const Extent& extent : descriptor_extents_) {
@@ -190,15 +190,15 @@ void Burst::Record(const Job& job, telemetry::Tracer* tracer) const {
   limiter::RecordRequest(tracer, span, std::span(checks_).subspan(job.first, job.count));
 }
 
-/// Null if nobody waits for the answer any more: the session may have gone while others were
-/// decided or the store was asked, and the call may have been cancelled, or be over its deadline.
+/// Null if no one waits for the answer any more: the session may have ended while others were
+/// decided or the store was asked, and the call may be cancelled or past its deadline.
 Call* Burst::CallOf(const Job& job) const noexcept {
   if (*session_ == nullptr) return nullptr;
   Call* const call = (*session_)->Find(job.call);
   return call == nullptr || call->finished() ? nullptr : call;
 }
 
-/// Passes over what is left of calls that have ended, up to the next check to ask about.
+/// Skips what is left of calls that have ended, up to the next check to decide.
 void Burst::DropEnded() noexcept {
   for (; job_ < jobs_.size(); ++job_) {
     Job& job = jobs_[job_];
@@ -284,10 +284,10 @@ bool Decider::Turn() {
   return !midway_.empty();
 }
 
-/// Asks about a turn's work of the checks that are left, whether or not those before are decided.
+/// Submits one turn's work of the remaining checks, whether or not those before are decided.
 /// True: there are more.
 bool Decider::Ask(Burst& burst) {
-  // Those of the first turn have only just arrived.
+  // Those of the first turn have just arrived.
   if (burst.asked_ > 0) burst.DropEnded();
   const std::size_t first = burst.asked_;
   if (first > 0 && first == burst.used_) {

@@ -1,9 +1,9 @@
 #pragma once
 
 // What arrives together on a connection is decided together: methods turn messages into jobs of a
-// Burst, and when the session has handed over all it has, the whole burst is one Limiter::Decide.
-// With a store that answers at once the burst is answered before the session looks for output; with
-// one that answers later, the burst waits and the next one collects meanwhile.
+// Burst, and when the session has passed on everything, the whole burst is one Limiter::Decide.
+// With a store that answers immediately, the burst is answered before the session looks for output;
+// with one that answers later, the burst waits and the next one collects meanwhile.
 
 #include <google/protobuf/arena.h>
 #include <google/protobuf/message.h>
@@ -41,7 +41,7 @@ struct Job {
   std::uint64_t number = 0;  ///< its place among the answers of a stream
   std::size_t first = 0;     ///< its checks in the burst
   std::size_t count = 0;
-  bool dropped = false;  ///< its call ended before all of them were asked about
+  bool dropped = false;  ///< its call ended before all of them were submitted
   telemetry::SpanContext trace = {};
   Nanos arrived = 0;  ///< kept only if it is traced
 };
@@ -53,17 +53,17 @@ class DecidingMethod : public Method {
 
   void OnMessage(Call& call, std::string_view message) final;
 
-  /// Where the parts of a request are, for CountParts: its descriptors and their entries.
+  /// The path to the parts of a request, for CountParts: its descriptors and their entries.
   virtual std::span<const std::uint32_t> parts() const noexcept {
     static constexpr std::uint32_t kPath[] = {2, 1};
     return kPath;
   }
-  /// An empty message of the request's type. Messages are used again and again.
+  /// Creates an empty message of the request's type. Messages are reused.
   virtual std::unique_ptr<google::protobuf::Message> NewRequest() const = 0;
-  /// Adds the checks that `request` asks for. An error ends the call, and nothing is decided.
+  /// Adds the checks that `request` needs. An error ends the call, and nothing is decided.
   virtual Status Ask(const google::protobuf::Message& request, Burst& burst) = 0;
-  /// Whether `request` gives permits back although the method's calls are admitted as checks: then
-  /// the caller must be allowed to.
+  /// Whether `request` returns permits although the method's calls are admitted as checks: then
+  /// the caller must have the right to.
   virtual bool GivesBack(const google::protobuf::Message& request) const {
     (void)request;
     return false;
@@ -79,10 +79,10 @@ class DecidingMethod : public Method {
   Decider& decider_;
 };
 
-/// Checks that are decided together, and the memory they point into. Used again and again, so that
-/// hardly anything is allocated in steady state. Messages and checks keep their memory when they
-/// are cleared, and each position of a repeated field keeps its own, so after a while everything is
-/// freed: what it keeps is bounded by what it has read since.
+/// Checks that are decided together, and the memory they point into. Reused, so that hardly
+/// anything is allocated in steady state. Messages and checks keep their memory when they
+/// are cleared, and each position of a repeated field keeps its own, so everything is freed from
+/// time to time: what it keeps is bounded by what it has read since.
 ///
 /// Thread safety: belongs to one reactor.
 class Burst {
@@ -91,8 +91,8 @@ class Burst {
   limiter::Check& AddCheck(std::string_view domain, store::Op op, std::int64_t cost);
   /// Begins a descriptor of the last check that costs what its check costs.
   void AddDescriptor();
-  /// The same with a cost of its own and a quota that stands in for the policies', or nothing.
-  /// `reported`: the cost was stated for this descriptor alone.
+  /// Likewise with its own cost and a quota that replaces the policies', or none.
+  /// `reported`: the cost was given for this descriptor alone.
   void AddDescriptor(std::int64_t cost, const std::optional<Quota>& override_quota, bool reported);
   void AddEntry(std::string_view key, std::string_view value);
 
@@ -127,14 +127,14 @@ class Burst {
 
   std::shared_ptr<Session*> session_;
   std::vector<Job> jobs_;
-  std::size_t job_ = 0;                 // the first that may have checks left to ask about
+  std::size_t job_ = 0;                 // the first that may have checks left to submit
   std::size_t bytes_ = 0;               // of their messages
   limiter::Origin origin_;              // of the checks that are being added
   std::vector<limiter::Check> checks_;  // the first used_ are this burst's
   std::size_t used_ = 0;
-  std::size_t asked_ = 0;                          // of them, the limiter was asked about so many
-  std::size_t asking_ = 0;                         // questions that it has yet to answer
-  std::vector<std::shared_ptr<const void>> kept_;  // what checks point into that it has answered
+  std::size_t asked_ = 0;                          // how many of them were submitted to the limiter
+  std::size_t asking_ = 0;                         // calls of the limiter under way
+  std::vector<std::shared_ptr<const void>> kept_;  // what checks that it has decided point into
   std::vector<Extent> check_extents_;              // descriptors of each check
   std::vector<Extent> descriptor_extents_;
   std::vector<policy::Entry> entries_;
@@ -157,18 +157,18 @@ class Decider {
   telemetry::Tracer* tracer() const noexcept { return limiter_.tracer(); }
   /// The burst that is being collected.
   Burst& burst() noexcept { return *collecting_; }
-  /// Decides what has been collected, and has the calls answered when it is.
+  /// Decides what has been collected, and answers the calls when that is done.
   void Flush() {
     for (bool more = Begin(); more;) more = Turn();
   }
-  /// The same in turns, for those who have other work in between: one message may ask about 20,000
-  /// descriptors, which takes a reactor many milliseconds. Begin decides what is not more than a
+  /// Like Flush in turns, for callers with other work in between: one message may contain 20,000
+  /// descriptors, which take a reactor many milliseconds. Begin decides everything if it is one
   /// turn's work, else a part of it, and Turn another part. True: there is more, call Turn.
   ///
-  /// What is left of calls that end meanwhile is not asked about: nobody waits for it, and those
-  /// who do would wait longer. The account of a call ends with it, so what is decided in turns is
-  /// bounded here: if there is too much, Begin finishes some of it at once, at the cost of those
-  /// who send more.
+  /// What is left of calls that end meanwhile is not decided: no one waits for it, and it would
+  /// delay the others. The memory accounted to a call ends with it, so what is decided in turns is
+  /// bounded here: if there is too much, Begin finishes some of it immediately, which delays those
+  /// that send more.
   bool Begin();
   bool Turn();
   bool midway() const noexcept { return !midway_.empty(); }
@@ -188,7 +188,7 @@ class Decider {
   std::unordered_map<const Burst*, std::unique_ptr<Burst>> all_;
   std::vector<Burst*> idle_;
   Burst* collecting_ = nullptr;
-  std::deque<Midway> midway_;  // the limiter was asked about a part of them
+  std::deque<Midway> midway_;  // the limiter has decided or is deciding a part of them
   std::size_t midway_weight_ = 0;
 };
 

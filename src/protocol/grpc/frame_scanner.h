@@ -17,11 +17,11 @@ struct FrameHead {
   std::int32_t stream = 0;
 };
 
-/// Finds the frames in a client's bytes, in pieces of any size, without looking into them. Not
+/// Finds the frames in a client's bytes, in pieces of any size, without reading their payload. Not
 /// thread-safe.
 class FrameScanner {
  public:
-  /// The next head that is complete in `bytes` from `at` on; moves `at` behind it, and behind
+  /// The next head that is complete in `bytes` from `at` on; moves `at` past it, and past
   /// payload that is skipped on the way. `begin` is where the head's first byte in `bytes` is.
   std::optional<FrameHead> Next(std::string_view bytes, std::size_t& at,
                                 std::size_t& begin) noexcept {
@@ -45,7 +45,7 @@ class FrameScanner {
     return head;
   }
 
-  /// The head that was found last is to be found again; so many bytes of it come once more.
+  /// The last head will be found again; this many bytes of it will be passed once more.
   void PutBack(std::size_t bytes) noexcept {
     skip_ = 0;
     have_ = head_.size() - bytes;

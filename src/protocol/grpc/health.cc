@@ -60,7 +60,7 @@ class Health::WatchMethod final : public Method {
     if (known) return call.Send(Response(health_.serving()));
     HealthCheckResponse unknown;
     unknown.set_status(HealthCheckResponse::SERVICE_UNKNOWN);
-    call.Send(unknown);  // and the call stays open, since the protocol wants it so
+    call.Send(unknown);  // and the call stays open, as the protocol requires
   }
 
   void OnClose(Call& call) noexcept override {

@@ -13,13 +13,13 @@ namespace weir::grpc {
 
 class Session;
 
-/// grpc.health.v1.Health of one reactor: Check and Watch. All services live and die together here,
+/// grpc.health.v1.Health of one reactor: Check and Watch. All services share one state here,
 /// so there is one status for each name that is served, and for the empty one.
 ///
 /// Thread safety: belongs to one reactor.
 class Health {
  public:
-  /// A Watch has no time limit and needs no key, so there may not be any number of them: on this
+  /// A Watch has no time limit and needs no key, so their number is bounded: on this
   /// reactor, and on one connection.
   static constexpr std::size_t kMaxWatchers = 10'000;
   static constexpr std::size_t kMaxWatchersOfOne = 16;
@@ -29,7 +29,7 @@ class Health {
 
   void AddTo(Services& services);
 
-  /// Tells every watcher if this is a change.
+  /// Notifies every watcher if this is a change.
   void SetServing(bool serving);
   bool serving() const noexcept { return serving_; }
 
@@ -43,7 +43,7 @@ class Health {
 
   std::vector<std::string> names_;
   bool serving_ = true;
-  std::map<Watcher, bool> watchers_;  // whether the service is known: else its status never changes
+  std::map<Watcher, bool> watchers_;  // whether the service is known: else its status is fixed
 };
 
 }  // namespace weir::grpc

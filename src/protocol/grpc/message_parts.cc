@@ -6,7 +6,7 @@
 namespace weir::grpc {
 namespace {
 
-/// Takes a number from the front; nothing if there is none.
+/// Takes a varint from the front; nothing if there is no complete one.
 std::optional<std::uint64_t> TakeVarint(std::string_view& bytes) noexcept {
   constexpr std::size_t kLongest = 10;
   std::uint64_t number = 0;
@@ -20,7 +20,7 @@ std::optional<std::uint64_t> TakeVarint(std::string_view& bytes) noexcept {
   return std::nullopt;
 }
 
-/// Takes the tag of a field and how many bytes its value has, which are still in `bytes`.
+/// Takes the tag of a field and the size of its value, which stays in `bytes`.
 struct Field {
   std::uint32_t number;
   bool is_part;
@@ -31,7 +31,7 @@ std::optional<Field> TakeField(std::string_view& bytes) noexcept {
   const auto tag = TakeVarint(bytes);
   if (!tag) return std::nullopt;
   const auto type = static_cast<std::uint32_t>(*tag & 7U);
-  std::optional<std::uint64_t> size = 0;  // also where a group begins or ends
+  std::optional<std::uint64_t> size = 0;  // also at the start or end of a group
   if (type == kVarint && !TakeVarint(bytes)) return std::nullopt;
   if (type == kFixed64) size = 8;
   if (type == kFixed32) size = 4;

@@ -25,7 +25,7 @@ MessageReader::Step MessageReader::Next(std::string_view& bytes, std::size_t max
   bytes.remove_prefix(skipped);
   skip_ -= skipped;
   if (skip_ > 0) return Step::kNeedMore;
-  // The prefix is looked at as soon as it is there, so that nothing too large is ever buffered.
+  // The prefix is checked as soon as it has arrived, so that nothing too large is ever buffered.
   if (!buffer_.empty() && buffer_.size() < kPrefix) {
     const std::size_t take = std::min(kPrefix - buffer_.size(), bytes.size());
     buffer_.append(bytes.substr(0, take));

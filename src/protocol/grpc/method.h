@@ -22,11 +22,11 @@ class Method {
  public:
   virtual ~Method() = default;
 
-  /// True: the client sends exactly one message. The session sees to it, and calls OnMessage only
-  /// once the client has said that nothing follows.
+  /// True: the client sends exactly one message. The session enforces it, and calls OnMessage only
+  /// once the client has half-closed.
   virtual bool single_request() const noexcept { return true; }
 
-  /// True: whether the caller may give permits back is asked once a message says that it wants to
+  /// True: whether the caller may return permits is checked once a message needs it
   /// (Call::AdmitToGiveBack), so the caller's key is kept until the call is over.
   virtual bool may_give_back() const noexcept { return false; }
 
@@ -34,13 +34,13 @@ class Method {
   virtual void OnMessage(Call& call, std::string_view message) = 0;
   /// The client will send nothing more. Not called when single_request().
   virtual void OnHalfClose(Call& call) { (void)call; }
-  /// Ends a call that takes more than there is for it: its message, its head, or its part of the
-  /// memory. An error (RESOURCE_EXHAUSTED), unless the method's callers take an error for a yes.
+  /// Ends a call that exceeds a limit: on its message, its head, or its share of
+  /// the memory. An error (RESOURCE_EXHAUSTED), unless the method's callers take errors for a yes.
   virtual void Refuse(Call& call, std::string_view why);
-  /// Asked about a message of a stream that is too large to be read. True: the stream goes on
+  /// Called for a message of a stream that is too large to be read. True: the stream continues
   /// without it. False: the call is refused.
   virtual bool SkipsLarge() { return false; }
-  /// The call is over: answered, cancelled, or its connection gone. `call` is invalid afterwards.
+  /// The call is over: answered, cancelled, or its connection closed. `call` is invalid afterwards.
   virtual void OnClose(Call& call) noexcept { (void)call; }
 
   /// As on the wire; empty before it is added to Services.
@@ -57,7 +57,7 @@ struct Caller {
   std::string_view address;
   std::string_view subject;  ///< the common name in the client's certificate
   std::string_view key;
-  /// A message of this call gives permits back, though the method is one for checks.
+  /// A message of this call returns permits, though the method is one for checks.
   bool gives_back = false;
 };
 
@@ -74,8 +74,8 @@ class Services {
   /// Null if there is no such method.
   Method* Find(std::string_view path) const noexcept;
 
-  /// Asked once the head of a call is there, before any message of it; an error ends the call.
-  /// Empty: everybody may call everything. Must not block.
+  /// Called once the head of a call has arrived, before any message of it; an error ends the call.
+  /// Empty: everyone may call everything. Must not block.
   using Guard = std::function<Status(const Method& method, const Caller& caller)>;
   void SetGuard(Guard guard) { guard_ = std::move(guard); }
   const Guard& guard() const noexcept { return guard_; }
@@ -84,7 +84,7 @@ class Services {
   MemoryBudget& memory() const noexcept { return *memory_; }
   void SetMemory(std::size_t most) { memory_ = std::make_unique<MemoryBudget>(most); }
 
-  /// Runs after a session has handed over everything that it found in one piece of input. Methods
+  /// Runs after a session has passed on everything that it found in one piece of input. Methods
   /// that collect work do it then, so that what arrives together is done together.
   void OnBurstEnd(std::function<void()> flush) { flush_ = std::move(flush); }
   void EndBurst() const {

@@ -13,10 +13,10 @@ using limiter::kUnlimitedPerSecond;
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kTtl = std::chrono::nanoseconds(kAssignmentTtl).count();
 constexpr Nanos kAhead = std::chrono::nanoseconds(kPaidAhead).count();
-// An assignment that ends so soon may have ended at the Envoy when the next one arrives, which is
-// then a new one, with a full bucket.
+// An assignment this close to its end may already have ended at the Envoy when the next one
+// arrives, which is then a new one, with a full bucket.
 constexpr Nanos kUncertain = kSecond / 2;
-// So much later than it should may an Envoy stop.
+// How much too late an Envoy may stop.
 constexpr Nanos kDelivery = kSecond / 4;
 constexpr int kAttempts = 4;
 // Rates are below 10^9 and spans below 5 s, so products stay below 2^63.
@@ -58,8 +58,8 @@ bool QuotaBucket::Lives(Nanos now) const noexcept {
          now - pushed_ <= kTtl - kUncertain;
 }
 
-/// A little more each second, and a part less while others find little: so those who share a limit
-/// come to share it evenly.
+/// A little more each second, and a part less while others find little left: so the Envoys that
+/// share a limit converge to equal shares.
 std::int64_t QuotaBucket::Target(Nanos /*now*/) const noexcept {
   const std::int64_t most = std::clamp<std::int64_t>(facts_.per_second, 1, kMostPerSecond);
   const std::int64_t want = demand_ == 0 ? most : std::min(most, demand_ + demand_ / 2);
@@ -70,7 +70,7 @@ std::int64_t QuotaBucket::Target(Nanos /*now*/) const noexcept {
   return std::min(want, rate_ + step);
 }
 
-/// What flows in until the next push, and a full bucket if it is a new one. A bucket that is made
+/// The inflow until the next push, and a full bucket if it is a new one. A bucket that is made
 /// larger keeps its part, so it gains no more than the difference.
 std::int64_t QuotaBucket::CostOf(std::int64_t rate) const noexcept {
   const std::int64_t grown = lives_ ? std::max<std::int64_t>(rate - rate_, 0) : rate;
@@ -103,7 +103,7 @@ std::optional<QuotaBucket::Ask> QuotaBucket::OnAnswer(Nanos now, const QuotaFact
     rate_ = 0;
     return std::nullopt;
   }
-  if (asked_.rate == 0) {  // now it is known what applies
+  if (asked_.rate == 0) {  // the limit that applies is known now
     if (rate_ == kUnlimitedPerSecond) rate_ = 0;
     asked_.rate = Target(now);
     asked_.cost = CostOf(asked_.rate);
@@ -130,7 +130,7 @@ std::optional<QuotaBucket::Ask> QuotaBucket::OnAnswer(Nanos now, const QuotaFact
 }
 
 /// The answer came so late that the Envoy will take the assignment for a new one, with a full
-/// bucket, which was not asked for. What was charged counts towards it.
+/// bucket, which was not charged. The charge so far counts towards it.
 QuotaBucket::Ask QuotaBucket::AskForNew(Nanos now) noexcept {
   Settle(now);
   lives_ = false;
@@ -139,7 +139,7 @@ QuotaBucket::Ask QuotaBucket::AskForNew(Nanos now) noexcept {
   return asked_;
 }
 
-/// What to try after a refusal: what there was, else what is left.
+/// What to try after a refusal: the rate so far, else what is left.
 std::optional<std::int64_t> QuotaBucket::Less(const QuotaFacts& facts) const noexcept {
   if (lives_ && asked_.rate > rate_) return rate_;
   const std::int64_t left = facts.remaining * kSecond + std::min<std::int64_t>(prepaid_, 0);

@@ -15,24 +15,24 @@ namespace weir::grpc {
 
 /// Envoy counts a time to live in whole seconds; it is pushed again every second.
 inline constexpr std::chrono::seconds kAssignmentTtl{3};
-/// So far ahead is what an Envoy's bucket will take in paid for: until the next push, and a little.
+/// How far ahead the inflow of an Envoy's bucket is paid for: until the next push, and a little.
 inline constexpr std::chrono::milliseconds kPaidAhead{1'250};
-/// No request for so long: the Envoy abandons the bucket.
+/// After this long without a request the Envoy abandons the bucket.
 inline constexpr std::chrono::seconds kIdleAfter{15};
 
 /// What a limiter's answer says about a bucket, in requests.
 struct QuotaFacts {
-  bool limited = false;         ///< some policy applies; else nothing needs to be charged
+  bool limited = false;         ///< some policy applies; otherwise nothing needs to be charged
   std::int64_t per_second = 1;  ///< what the tightest policy grants in the long run, at least 1
   std::int64_t remaining = 0;   ///< what is left now
   bool assignable = true;       ///< false: nothing can be assigned of it (requests in flight)
-  bool single_attempt = false;  ///< refused charges count as well: ask but once
+  bool single_attempt = false;  ///< refused charges count as well: try only once
 };
 
-/// Not thread-safe. Times are the node's own.
+/// Not thread-safe. Times are those of the node's own clock.
 class QuotaBucket {
  public:
-  /// A question to the limiter. `cost` 0: what applies?
+  /// A question to the limiter. `cost` 0: which limit applies?
   struct Ask {
     std::int64_t rate = 0;  ///< what is assigned if it is granted
     std::int64_t cost = 0;
@@ -40,14 +40,14 @@ class QuotaBucket {
 
   explicit QuotaBucket(Nanos now) : heard_(now) {}
 
-  /// The Envoy has counted `requests` in `elapsed`. Below a second that says nothing but that
-  /// somebody asks.
+  /// The Envoy has counted `requests` in `elapsed`. Below a second that shows only that there is
+  /// demand.
   void Report(Nanos now, std::chrono::seconds elapsed, std::uint64_t requests) noexcept;
-  /// Nobody asks for it any more.
+  /// There is no demand for it any more.
   bool Idle(Nanos now) const noexcept;
 
-  /// Begins a round of questions. Each answer brings the next, until there is none: then rate() is
-  /// to be pushed.
+  /// Begins a round of questions. Each answer yields the next, until there is none: then push
+  /// rate().
   Ask Begin(Nanos now) noexcept;
   std::optional<Ask> OnAnswer(Nanos now, const QuotaFacts& facts, bool granted) noexcept;
 
@@ -57,8 +57,8 @@ class QuotaBucket {
   /// rate() was sent.
   void Pushed(Nanos now) noexcept { pushed_ = now; }
 
-  /// What the Envoy may still admit if nothing more is sent to it, as far as it is not paid for. It
-  /// is given up with this.
+  /// Gives the bucket up. Returns what the Envoy may still admit if nothing more is sent to it, as
+  /// far as it is not paid for.
   std::int64_t Abandon(Nanos now) noexcept;
 
  private:
@@ -69,20 +69,20 @@ class QuotaBucket {
   Ask AskForNew(Nanos now) noexcept;
   std::optional<std::int64_t> Less(const QuotaFacts& facts) const noexcept;
 
-  // In force, by what the Envoy was last sent.
+  // In force, according to what the Envoy was last sent.
   std::int64_t rate_ = 0;
   Nanos pushed_ = 0;
-  // Tokens charged beyond those that have flowed into the Envoy's bucket, times 10^9; negative: so
-  // much flowed in that was not charged.
+  // Tokens charged beyond those that have flowed into the Envoy's bucket, times 10^9; negative: the
+  // inflow that was not charged.
   std::int64_t prepaid_ = 0;
   Nanos settled_ = 0;
 
-  // What is known.
+  // Known facts.
   bool known_ = false;  // the facts below
   QuotaFacts facts_;
-  std::int64_t demand_ = 0;  // a second; 0: not known
-  Nanos heard_;              // when somebody last asked
-  bool scarce_ = false;      // the last answer left little to others
+  std::int64_t demand_ = 0;  // a second; 0: unknown
+  Nanos heard_;              // when there was last demand
+  bool scarce_ = false;      // the last answer left little for others
 
   // The round of questions.
   Ask asked_;

@@ -13,7 +13,7 @@ using Action = envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse::Buc
 
 /// Questions that go to the limiter together.
 constexpr std::size_t kRoundSize = 512;
-/// Buckets, or what cut off Envoys may still admit, that are looked after in one turn: 1 or 2 ms.
+/// Buckets, or remaining allowances of disconnected Envoys, per turn: 1 or 2 ms.
 constexpr std::size_t kTurnSize = 256;
 
 /// A check of one bucket, with the memory that it points into.
@@ -53,7 +53,7 @@ struct QuotaStreams::Stream {
   bool gone = false;
 };
 
-/// What is asked of the limiter together.
+/// What is submitted to the limiter together.
 struct QuotaStreams::Round {
   Parts parts;
   std::vector<QuotaBucket::Ask> asks;
@@ -116,8 +116,8 @@ std::shared_ptr<QuotaStreams::Bucket> QuotaStreams::Add(Stream& stream, std::str
   return bucket;
 }
 
-/// It gets no assignment, so the Envoy does as its no_assignment_behavior says. And it forgets the
-/// bucket: else it would report it forever, together with all others, in messages that grow.
+/// It gets no assignment, so the Envoy follows its no_assignment_behavior. And it forgets the
+/// bucket: otherwise it would report it forever, with all the others, in messages that grow.
 void QuotaStreams::TurnAway(const std::vector<Name>& id, Response& response) {
   ++assignments_.totals().turned_away;
   if (!IsSayable(id)) return;
@@ -179,7 +179,7 @@ void QuotaStreams::Close(StreamId id, bool at_once) {
 }
 
 bool QuotaStreams::Tick() {
-  // What the last second left undone comes first; the buckets pay for the time that it takes.
+  // What the last second left undone comes first; the buckets pay for the time this takes.
   if (todo_.empty()) Collect();
   return Turn();
 }
@@ -195,7 +195,7 @@ void QuotaStreams::Collect() {
   }
   for (const StreamId id : stalled) Close(id, false);
   if (todo_.empty()) return;
-  // Whoever is asked for first finds most; so it is somebody else each time.
+  // The first to be charged finds most left, so each second another bucket goes first.
   first_ = (first_ + 1) % todo_.size();
   std::rotate(todo_.begin(), todo_.begin() + static_cast<std::ptrdiff_t>(first_), todo_.end());
 }
@@ -238,7 +238,7 @@ void QuotaStreams::Abandon(const Part& part, Response& response) {
   part.first->buckets.erase(TextOf(part.second->assigned->entries));
 }
 
-/// An Envoy that does not read would get everything at once later, and take it for new.
+/// An Envoy that does not read would get everything at once later, and take it for new assignments.
 bool QuotaStreams::Stalled(Stream& stream) {
   stream.stalls = stream.peer->sending() ? stream.stalls + 1 : 0;
   if (stream.stalls < 2) return false;
@@ -301,7 +301,7 @@ void QuotaStreams::OnAnswers(const std::shared_ptr<Round>& round) {
   if (!again->parts.empty()) Ask(std::move(again));
 }
 
-/// Sends each stream what became known of its buckets, in one message.
+/// Sends each stream what was decided about its buckets, in one message.
 void QuotaStreams::Push(const Parts& parts) {
   const Nanos now = clock_.Now();
   std::map<Stream*, Response> responses;
@@ -319,7 +319,7 @@ void QuotaStreams::Push(const Parts& parts) {
   for (const auto& [stream, response] : responses) stream->peer->Send(response);
 }
 
-/// What cut off Envoys may still admit counts, whether there is room for it or not.
+/// What disconnected Envoys may still admit counts, whether there is room for it or not.
 void QuotaStreams::ChargeTails(std::vector<Tail> tails) {
   for (std::size_t at = 0; at < tails.size(); at += kRoundSize) {
     const std::size_t count = std::min(kRoundSize, tails.size() - at);

@@ -1,7 +1,7 @@
 #pragma once
 
 // The Envoys that are connected for assignments (RLQS), their buckets, and the round of questions
-// that each second asks the limiter for them. No socket and no timer: whoever owns it calls Tick.
+// that each second asks the limiter for them. No socket and no timer: the owner calls Tick.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ class RateLimitQuotaUsageReports;
 
 namespace weir::grpc {
 
-/// What an ill-willed peer may cost.
+/// What a malicious peer may cost.
 struct QuotaBounds {
   std::size_t max_streams = 1'000;  ///< of one reactor
   std::size_t max_buckets_per_stream = 1'000;
@@ -38,22 +38,22 @@ struct QuotaBounds {
 class QuotaPeer {
  public:
   virtual ~QuotaPeer() = default;
-  /// False: it is gone.
+  /// False: it has disconnected.
   virtual bool Send(
       const envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse& response) = 0;
-  /// Some of what was sent still waits for it to read.
+  /// Some of what was sent has not been read by it yet.
   virtual bool sending() const = 0;
   virtual void End(const Error& error) = 0;
 };
 
-/// Thread safety: belongs to one reactor, as its limiter does. Must outlive what it asked of that.
+/// Thread safety: belongs to one reactor, as its limiter does. Must outlive its limiter calls.
 class QuotaStreams {
  public:
   using Response = envoy::service::rate_limit_quota::v3::RateLimitQuotaResponse;
   using Reports = envoy::service::rate_limit_quota::v3::RateLimitQuotaUsageReports;
   using StreamId = std::uint64_t;
 
-  /// References must outlive it. The clock's rate matters, not its time of day.
+  /// References must outlive it. Only the clock's rate matters, not its time of day.
   QuotaStreams(limiter::Limiter& limiter, limiter::Assignments& assignments, const Clock& clock,
                const QuotaBounds& bounds = {});
   ~QuotaStreams();
@@ -62,20 +62,20 @@ class QuotaStreams {
 
   /// A stream has begun; an error if there are too many.
   Result<StreamId> Open(std::unique_ptr<QuotaPeer> peer);
-  /// A message of it. An error ends the stream.
+  /// Handles a message of a stream. An error ends the stream.
   Status OnReports(StreamId id, const Reports& reports);
-  /// A message that is too large to be read is passed over.
+  /// A message that is too large to be read is skipped.
   void PassOver() noexcept { ++assignments_.totals().turned_away; }
-  /// It is over; what its Envoy may still admit is charged, at once or with the next Tick.
+  /// A stream is over; what its Envoy may still admit is charged, now or with the next Tick.
   void Close(StreamId id, bool at_once);
 
-  /// To be called about once a second: charges for the next one, and sends every assignment again.
-  /// True: there is more to do than one turn should, and Turn does it.
+  /// Call it about once a second: charges for the next one, and sends every assignment again.
+  /// True: there is more to do than one turn should; call Turn for it.
   bool Tick();
-  /// The next part of it; to be called, when others had their turn, as long as it returns true.
+  /// The next part of it; call it, after others have had their turn, as long as it returns true.
   bool Turn();
 
-  /// Something that an ended stream's Envoy may still admit is not charged yet.
+  /// Something that a disconnected Envoy may still admit is not charged yet.
   bool owing() const noexcept { return !tails_.empty() || charging_ > 0; }
 
   std::size_t streams() const noexcept { return streams_.size(); }
@@ -114,7 +114,7 @@ class QuotaStreams {
   std::size_t charging_ = 0;  // rounds of tails that the limiter has not answered
   Parts todo_;                // of this second
   std::size_t done_ = 0;      // of todo_
-  std::size_t first_ = 0;     // whose turn it is to be asked for first
+  std::size_t first_ = 0;     // which of todo_ is charged first
 };
 
 }  // namespace weir::grpc

@@ -19,7 +19,7 @@ namespace {
 using google::protobuf::DescriptorPool;
 using google::protobuf::FileDescriptor;
 
-/// A file and all it imports, imports first, each once.
+/// A file and all its imports, imports first, each once.
 void Collect(const FileDescriptor& file, std::set<const FileDescriptor*>& seen,
              std::vector<const FileDescriptor*>& files) {
   if (!seen.insert(&file).second) return;
@@ -27,7 +27,7 @@ void Collect(const FileDescriptor& file, std::set<const FileDescriptor*>& seen,
   files.push_back(&file);
 }
 
-/// The two versions differ in nothing but their names.
+/// The two versions differ only in their names.
 template <typename Request, typename Response>
 class ServerReflectionInfo final : public Method {
  public:
@@ -107,8 +107,8 @@ class ServerReflectionInfo final : public Method {
   }
 
   const std::vector<std::string> service_names_;
-  // By the file that was asked for, of which there are a few. It takes a thousand times as long to
-  // make one as to ask for it.
+  // By the requested file, of which there are few. Building an answer takes a thousand times as
+  // long as requesting it.
   std::map<const FileDescriptor*, Files> made_;
 };
 

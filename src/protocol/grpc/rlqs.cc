@@ -15,7 +15,7 @@ namespace {
 
 using Key = std::pair<std::shared_ptr<Session*>, std::int32_t>;
 
-/// A call, as long as it is there.
+/// A call, as long as it exists.
 class Peer final : public QuotaPeer {
  public:
   explicit Peer(Key key) : key_(std::move(key)) {}
@@ -53,7 +53,7 @@ class StreamRateLimitQuotas final : public Method {
   void OnMessage(Call& call, std::string_view message) override {
     static constexpr std::uint32_t kPath[] = {2, 1, 1};  // reports, their ids and entries
     if (HasTooManyParts(message, kPath)) return streams_.PassOver();
-    // Not kept: a message keeps its memory when it is cleared.
+    // Not reused: a message keeps its memory when it is cleared.
     google::protobuf::Arena arena;
     auto& reports = *google::protobuf::Arena::CreateMessage<QuotaStreams::Reports>(&arena);
     if (!reports.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
@@ -71,7 +71,7 @@ class StreamRateLimitQuotas final : public Method {
   }
 
   /// Envoy reports all buckets together, and its clients may choose parts of their ids. They must
-  /// not end the stream, which everybody else's assignments come by.
+  /// not be able to end the stream, which carries all other clients' assignments.
   bool SkipsLarge() override {
     streams_.PassOver();
     return true;
@@ -82,7 +82,7 @@ class StreamRateLimitQuotas final : public Method {
   void OnClose(Call& call) noexcept override {
     const auto found = ids_.find({call.session().link(), call.id()});
     if (found == ids_.end()) return;
-    // While a session is being destroyed, so may be what stands behind the limiter.
+    // While a session is being destroyed, what the limiter uses may be, too.
     streams_.Close(found->second, *call.session().link() != nullptr);
     ids_.erase(found);
   }

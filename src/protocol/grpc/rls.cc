@@ -28,7 +28,7 @@ Result<Quota> OverrideQuota(const RateLimitDescriptor::RateLimitOverride& limit)
   if (times > kMaxSeconds / length) {
     return Error{Code::kInvalidArgument, "limit.unit_multiplier makes a window of over 100 years"};
   }
-  // A limit of 0 admits nothing: the smallest quota, which is then asked for more than it has.
+  // A limit of 0 admits nothing: the smallest quota, charged with more than it has.
   const std::int64_t permits = std::max<std::int64_t>(limit.requests_per_unit(), 1);
   return Quota::FixedWindow(permits, std::chrono::seconds(length * times));
 }
@@ -81,7 +81,7 @@ Status ShouldRateLimit::Ask(const google::protobuf::Message& message, Burst& bur
   return refunds > 0 ? AskFor(request, true, burst) : Status();
 }
 
-/// Adds one check with the descriptors that charge, or with those that give back.
+/// Adds one check with the descriptors that charge, or with those that refund.
 Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Burst& burst) {
   const std::int64_t hits = std::max<std::int64_t>(request.hits_addend(), 1);
   const store::Op op = refunds ? store::Op::kRefund : store::Op::kCharge;
@@ -105,7 +105,7 @@ Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Bu
     }
     const bool nothing =
         !refunds && descriptor.has_limit() && descriptor.limit().requests_per_unit() == 0;
-    // Against the smallest quota this never fits, and nothing stays nothing.
+    // Against the smallest quota this never fits; a cost of 0 stays 0.
     const std::int64_t cost =
         nothing ? 2 * static_cast<std::int64_t>(std::min<std::uint64_t>(own, kMaxLimit))
                 : static_cast<std::int64_t>(own);
@@ -118,7 +118,7 @@ Status ShouldRateLimit::AskFor(const RateLimitRequest& request, bool refunds, Bu
 void ShouldRateLimit::Answer(const Job& job, std::span<const limiter::Check> checks, Call& call) {
   const RateLimitResponse& response =
       response_.Of(static_cast<const RateLimitRequest&>(*job.request), checks);
-  // What is over its limit is said, even if something else of the same request has failed.
+  // A limit that is exceeded is reported, even if something else of the same request has failed.
   const bool over = response.overall_code() == RateLimitResponse::OVER_LIMIT;
   for (const limiter::Check& check : checks) {
     if (over || check.status.ok()) continue;
@@ -131,10 +131,10 @@ void ShouldRateLimit::Answer(const Job& job, std::span<const limiter::Check> che
   call.Finish(StatusCode::kOk);
 }
 
-/// Envoy lets a request pass whose call fails, unless it was told otherwise (failure_mode_deny). So
-/// nothing is an error that its client can bring about, with a long header or many of them. Whoever
-/// takes no answers is no Envoy, and gets what needs no window: calls that wait for one take
-/// memory.
+/// Envoy lets a request pass whose call fails, unless configured otherwise (failure_mode_deny). So
+/// nothing that its client can cause, with a long header or many of them, is an error. A peer that
+/// does not read its answers is no Envoy, and gets one that needs no window: calls that wait for
+/// window take memory.
 void ShouldRateLimit::Refuse(Call& call, std::string_view why) {
   if (!call.session().takes_answers()) return call.Finish(StatusCode::kResourceExhausted, why);
   RateLimitResponse response;

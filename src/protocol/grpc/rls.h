@@ -19,14 +19,14 @@ struct RlsOptions {
   std::string remaining_header = "RateLimit-Remaining";
   std::string reset_header = "RateLimit-Reset";
   bool dynamic_metadata = false;
-  /// Tells when the window of an untouched key ends. Null: SystemClock.
+  /// For when the window of an untouched key ends. Null: SystemClock.
   const Clock* clock = nullptr;
 };
 
 inline constexpr std::string_view kShouldRateLimitPath =
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/// What one request may ask at most.
+/// The most that one request may contain.
 inline constexpr int kMaxDescriptors = 256;
 inline constexpr int kMaxEntries = 64;
 

@@ -31,7 +31,7 @@ struct UnitLength {
   std::chrono::seconds length;
 };
 
-// The longest first. A month is 30 days and a year 365, as Envoy's own rate limit service has it.
+// The longest first. A month is 30 days and a year 365, as in Envoy's own rate limit service.
 constexpr UnitLength kUnits[] = {
     {Unit::YEAR, std::chrono::seconds(31536000)}, {Unit::MONTH, std::chrono::seconds(2592000)},
     {Unit::WEEK, std::chrono::seconds(604800)},   {Unit::DAY, std::chrono::seconds(86400)},
@@ -42,8 +42,8 @@ std::uint32_t Clamp32(std::int64_t value) noexcept {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMaxUint32));
 }
 
-/// The verdict that a descriptor's status tells of: the strictest of those that are enforced, else
-/// of those that only watch.
+/// The verdict that a descriptor's status reports: the strictest of those that are enforced, else
+/// of those in shadow mode.
 const PolicyVerdict* Strictest(std::span<const PolicyVerdict> verdicts) noexcept {
   const auto stricter = [](const PolicyVerdict& a, const PolicyVerdict& b) {
     if (a.shadow != b.shadow) return b.shadow;
@@ -55,7 +55,7 @@ const PolicyVerdict* Strictest(std::span<const PolicyVerdict> verdicts) noexcept
   return strictest == verdicts.end() ? nullptr : &*strictest;
 }
 
-/// Whole seconds, rounded up: Envoy shows the seconds alone. A fixed window ends whether or not
+/// Whole seconds, rounded up: Envoy shows only the seconds. A fixed window ends whether or not
 /// anything was charged in it.
 std::int64_t SecondsToReset(const PolicyVerdict& verdict, Nanos now) noexcept {
   const bool untouched = verdict.decision.reset_after == std::chrono::nanoseconds(0);
@@ -71,7 +71,7 @@ bool InQuotaMode(const PolicyVerdict& verdict) noexcept {
   return verdict.rule != nullptr && verdict.rule->definition.quota_mode && verdict.shadow;
 }
 
-/// Adds what `into` does not have yet, in structs below it as well.
+/// Adds what `into` does not have yet, recursively into structs.
 // NOLINTNEXTLINE(misc-no-recursion): the depth of a policy file is bounded
 void Merge(const Struct& from, Struct& into) {
   for (const auto& [name, value] : from.fields()) {
@@ -206,9 +206,9 @@ void RlsResponse::AddHeader(std::string_view name, std::string_view value) {
   header.set_value(value.data(), value.size());
 }
 
-/// For access logs and filters behind the rate limit filter: what was asked, which of the
-/// descriptors are over a limit in quota mode, and what the limits that are not over say
-/// themselves.
+/// For access logs and filters after the rate limit filter: what was requested, which descriptors
+/// are over a limit in quota mode, and the metadata of the limits that are not
+/// over.
 void RlsResponse::AddMetadata(const Request& request) {
   auto& fields = *response_.mutable_dynamic_metadata()->mutable_fields();
   fields["domain"].set_string_value(request.domain());
@@ -218,7 +218,7 @@ void RlsResponse::AddMetadata(const Request& request) {
     auto& told = *descriptors.add_values()->mutable_struct_value()->mutable_fields();
     auto& entries = *told["entries"].mutable_list_value();
     for (const auto& entry : descriptor.entries()) {
-      // Envoy could not read an answer with a text that is not UTF-8.
+      // Envoy could not read an answer with a string that is not UTF-8.
       const std::string text = entry.key() + "=" + entry.value();
       entries.add_values()->set_string_value(StorableUtf8(text, 4 * text.size()));
     }
@@ -233,7 +233,7 @@ void RlsResponse::AddMetadata(const Request& request) {
   for (const int index : over_quota_) violations.add_values()->set_number_value(index);
 }
 
-/// Of two limits that say the same field, the first has the say.
+/// If two limits set the same field, the first wins.
 void RlsResponse::AddOwnMetadata() {
   if (metadata_.empty()) return;
   Struct all;

@@ -14,7 +14,7 @@
 
 namespace weir::grpc {
 
-/// Puts one answer together. Not thread-safe; used for one answer after the other.
+/// Builds one answer. Not thread-safe; reused for one answer after the other.
 class RlsResponse {
  public:
   using Request = envoy::service::ratelimit::v3::RateLimitRequest;
@@ -39,19 +39,19 @@ class RlsResponse {
   const RlsOptions& options_;
   Response response_;
   Nanos now_ = 0;
-  const limiter::PolicyVerdict* shown_ = nullptr;  // the one that the headers tell of
+  const limiter::PolicyVerdict* shown_ = nullptr;  // the one that the headers report
   int shown_status_ = 0;                           // its place in the answer
   std::vector<int> over_quota_;                    // descriptors over a limit in quota mode
   std::size_t quotas_ = 0;                         // descriptors with a limit in that mode
   std::vector<std::string_view> metadata_;         // of limits that are not over, as JSON
 };
 
-/// Says a quota's window as the largest unit that divides it, times a multiplier unless that is 1.
-/// Leaves UNKNOWN what is not whole seconds, and a concurrency quota.
+/// Writes a quota's window as the largest unit that divides it, times a multiplier unless it is 1.
+/// Leaves UNKNOWN for windows that are not whole seconds, and for a concurrency quota.
 void SetWindow(const Quota& quota,
                envoy::service::ratelimit::v3::RateLimitResponse::RateLimit& limit);
 
-/// The length of a unit of a request's own limit, in seconds; 0 if it is not known.
+/// The length of a unit of a request's own limit, in seconds; 0 if it is unknown.
 std::int64_t SecondsOf(int unit) noexcept;
 
 }  // namespace weir::grpc

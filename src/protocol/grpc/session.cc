@@ -18,7 +18,7 @@ constexpr std::string_view kTooMuchHere = "the requests on this connection use t
 
 constexpr std::size_t kSpareCalls = 1024;
 
-// Calls that are over, kept with their buffers. Not for each session, since an idle connection
+// Finished calls, kept with their buffers. Not per session, since an idle connection
 // would keep those of its busiest moment.
 std::vector<std::unique_ptr<Call>>& SpareCalls() {
   thread_local std::vector<std::unique_ptr<Call>> spare;
@@ -26,7 +26,7 @@ std::vector<std::unique_ptr<Call>>& SpareCalls() {
 }
 
 /// A field that may carry a key. Of several, the one with the highest rank counts: a gateway sets
-/// x-weir-key beside what its clients send.
+/// x-weir-key in addition to what its clients send.
 struct KeyField {
   int rank = 0;  // 0: it carries none
   std::string_view key;
@@ -150,7 +150,7 @@ void Session::ReadMessages(Call& call, std::string_view bytes) {
     if (step == MessageReader::Step::kNeedMore || !Accept(call, step)) break;
   }
   if (call.finished_) {
-    // Nobody will read it any more, and its answer may wait for long.
+    // Nothing will read it any more, and its answer may take long.
     call.reader_.Reset();
     call.held_.clear();
     call.held_.shrink_to_fit();
@@ -176,7 +176,7 @@ Status Session::Hold(Call& call, std::size_t bytes) {
   return Error{Code::kResourceExhausted, std::string(room ? kTooMuchHere : kTooMuch)};
 }
 
-/// Takes one step of the reader; false when nothing further of this call is wanted.
+/// Handles one step of the reader; false when nothing further of this call is wanted.
 bool Session::Accept(Call& call, MessageReader::Step step) {
   switch (step) {
     case MessageReader::Step::kMessage:
@@ -257,7 +257,7 @@ void Session::Unblock(Call& call) {
   nghttp2_session_consume_stream(h2_, call.id_, std::exchange(call.unconsumed_, 0));
 }
 
-/// The call has something new to say.
+/// The call has new output.
 void Session::Resume(Call& call) {
   if (!call.submitted_) {
     call.submitted_ = true;

@@ -2,7 +2,7 @@
 
 // The server side of one HTTP/2 connection that speaks gRPC: bytes in, bytes out, no socket.
 // nghttp2 does frames, header compression and flow control; this does calls: heads, messages,
-// statuses, deadlines, back-pressure, and what an ill-willed peer may cost.
+// statuses, deadlines, back-pressure, and what a malicious peer may cost.
 
 #include <chrono>
 #include <cstddef>
@@ -27,8 +27,8 @@ namespace weir::grpc {
 
 class Services;
 
-/// Frames without work that a call, and later its answer, justifies: the peer opens windows, gives
-/// them back, and may measure the delay.
+/// Frames without work that a call, and later its answer, justifies: the peer opens windows,
+/// returns them, and may measure the delay.
 inline constexpr std::int64_t kFramesPerCall = 4;
 
 /// What HTTP/2 counts for a header field beside its name and value.
@@ -40,42 +40,42 @@ struct SessionOptions {
   /// Names and values of one request's header fields.
   std::size_t max_header_bytes = 16'384;
   /// What requests of all streams together hold in memory, from their first byte to their answer;
-  /// the stream that passes it is refused.
+  /// the stream that exceeds it is refused.
   std::size_t max_buffered_bytes = std::size_t{16} << 20;
-  /// Answers that the peer gives no window for, of all streams together; then it is cut off.
+  /// Answers without window from the peer, of all streams together; beyond that it is cut off.
   std::size_t max_unsent_bytes = std::size_t{16} << 20;
-  /// What this session may hold for its peer even if all of its reactor hold too much
+  /// What this session may hold for its peer even if all sessions of its reactor hold too much
   /// (Services::memory): requests with all that belongs to open calls, and answers.
   std::size_t fair_bytes = std::size_t{256} << 10;
-  /// Messages of all streams together that wait for their answers; then no more is read.
+  /// Messages of all streams together that wait for their answers; beyond that no more is read.
   std::uint64_t max_waiting_messages = 32'768;
-  /// Frames that wait to be sent, beside two for each stream; then the peer is cut off.
+  /// Frames that wait to be sent, beside two for each stream; beyond that the peer is cut off.
   std::size_t max_queued_frames = 8'192;
   /// From a call's first byte to the end of its request; from the first byte of a stream's message
   /// to its last.
   std::chrono::milliseconds request_timeout{30'000};
-  /// For the peer to give window for some of its answers; then it is cut off.
+  /// For the peer to open window for some of its answers; after that it is cut off.
   std::chrono::milliseconds write_timeout{30'000};
   /// For a call that takes a stream of messages: until the next one.
   std::chrono::milliseconds stream_timeout{600'000};
-  /// A stream whose unsent answers pass this gets no more window until they have gone out.
+  /// A stream whose unsent answers exceed this gets no more window until they have been sent.
   std::size_t stream_backlog_bytes = std::size_t{256} << 10;
-  /// As stream_backlog_bytes, for messages that wait for their answer.
+  /// Likewise for messages that wait for their answer.
   std::uint64_t stream_backlog_messages = 1024;
   std::uint32_t connection_window_bytes = std::uint32_t{4} << 20;
   std::uint32_t stream_window_bytes = std::uint32_t{256} << 10;
   /// Streams that are reset, by either side: how many at once, and how many a second after that;
-  /// then the peer is cut off.
+  /// beyond that the peer is cut off.
   std::int64_t reset_burst = 20'000;
   std::int64_t reset_rate = 1'000;
-  /// The same for frames that bring no work: PING, SETTINGS, PRIORITY, WINDOW_UPDATE beyond what
+  /// Likewise for frames without work: PING, SETTINGS, PRIORITY, WINDOW_UPDATE beyond what
   /// the answers call for, empty DATA, frames on streams that are over.
   std::int64_t control_burst = 2'000;
   std::int64_t control_rate = 500;
 };
 
-/// Called by a session that has something to send although nothing was received. Must not call the
-/// session back from within OnOutput, but soon afterwards.
+/// Called by a session that has something to send although nothing was received. OnOutput must not
+/// call the session back itself; do so soon afterwards.
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
@@ -92,23 +92,23 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Takes what the peer sent. False: the peer broke the protocol; send what there is and close.
+  /// Processes what the peer sent. False: the peer broke the protocol; send what is left and close.
   bool Receive(std::string_view bytes);
-  /// Some of what was received was set aside, since it makes more work than one turn should:
-  /// receive nothing more, and call Receive with nothing when others had their turn.
+  /// Some of what was received was set aside, since it is more work than one turn should do:
+  /// receive nothing more, and call Receive with nothing after others have had their turn.
   bool paused() const noexcept { return !rest_.empty(); }
-  /// Appends what is to be sent, stopping soon after `out` holds `enough` bytes. False if nothing
-  /// further can ever be sent or received: close when `out` has gone.
+  /// Appends bytes to send, stopping soon after `out` holds `enough`. False if nothing further
+  /// can ever be sent or received: close when `out` has been sent.
   bool Fill(std::string& out, std::size_t enough);
-  /// The peer has said who it is: everything before that is the connection's beginning.
+  /// The peer has greeted: everything before that is the connection's beginning.
   bool greeted() const noexcept { return greeted_; }
   /// So much waits for its answer that no more should be received for now.
   bool full() const noexcept { return expected_ > options_.max_waiting_messages; }
 
-  /// Tells the peer to go elsewhere, and lets the calls under way finish. The second call refuses
-  /// calls that the peer began in the meantime; it is made by itself when the peer answers.
+  /// Tells the peer to use another connection, and lets calls under way finish. The second call
+  /// refuses calls that the peer began in the meantime; it happens by itself when the peer answers.
   void Drain();
-  /// Ends what is still open with UNAVAILABLE: the last step of a drain.
+  /// Ends all open calls with UNAVAILABLE: the last step of a drain.
   void EndCalls(std::string_view reason);
 
   /// When Expire should be called next, if at all.
@@ -121,19 +121,19 @@ class Session {
   Call* Find(std::int32_t id) const noexcept;
   std::size_t open_calls() const noexcept { return open_.size(); }
 
-  /// Who is at the other end, for Services::guard.
-  /// `subject` is asked for the common name in the peer's certificate, once calls come.
+  /// Sets who is at the other end, for Services::guard.
+  /// `subject` returns the common name in the peer's certificate; it is called once calls arrive.
   void SetPeer(std::string address, std::function<std::string()> subject) {
     peer_address_ = std::move(address);
     peer_subject_ = std::move(subject);
   }
 
-  /// Calls that were answered since the last time this was asked.
+  /// Calls that were answered since this was last called.
   std::uint64_t TakeAnswered() noexcept { return std::exchange(answered_, 0); }
 
-  /// Becomes null when the session is destroyed: for those who answer later.
+  /// Becomes null when the session is destroyed: for code that answers later.
   const std::shared_ptr<Session*>& link() const noexcept { return link_; }
-  /// Whether the client takes its answers: not if many wait for which it gives no window.
+  /// Whether the client reads its answers: not if many wait for window from it.
   bool takes_answers() const noexcept { return unsent_ <= (std::size_t{64} << 10); }
 
  private:
@@ -192,12 +192,12 @@ class Session {
   nghttp2_session* h2_ = nullptr;
   std::shared_ptr<Session*> link_;
   std::vector<std::unique_ptr<Call>> open_;  // each knows its place here
-  Call* head_ = nullptr;                     // whose request head is arriving
+  Call* head_ = nullptr;                     // the one whose request head is arriving
   std::size_t head_bytes_ = 0;               // of the fields that are arriving, unfolded
   std::uint64_t answered_ = 0;
   std::size_t buffered_ = 0;      // Call::held of all
   std::size_t unsent_ = 0;        // Call::unsent of all
-  std::size_t accounted_ = 0;     // what Services::memory knows of
+  std::size_t accounted_ = 0;     // what Services::memory was told
   std::uint64_t taken_ = 0;       // bytes of answers that found window, ever
   std::uint64_t stalled_at_ = 0;  // taken_ when the peer last took some
   Nanos stalled_since_ = 0;       // answers wait for window; 0: none do
@@ -213,8 +213,8 @@ class Session {
   std::vector<std::int32_t> begun_;
   std::vector<Due> due_;
 
-  std::size_t worked_ = 0;  // in this turn, in bytes of messages handed to methods
-  std::string rest_;        // received, but for the next turn
+  std::size_t worked_ = 0;  // in this turn, in bytes of messages passed to methods
+  std::string rest_;        // received, but left for the next turn
 
   FrameScanner scanner_;
   StreamHistory history_;

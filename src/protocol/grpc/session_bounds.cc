@@ -15,10 +15,10 @@ namespace {
 /// What an open call takes by itself: the Call, and nghttp2's stream.
 constexpr std::size_t kCallBytes = 1024;
 
-/// Messages of so many bytes are handed to their methods in one turn, and one more. The last bytes
-/// of many large messages fit into one read. Fields of heads count an eighth.
+/// This many bytes of messages are passed to their methods in one turn, and one message more. The
+/// last bytes of many large messages fit into one read. Fields of heads count an eighth.
 constexpr std::size_t kWorkAtOnce = 128 << 10;
-/// So many bytes of heads are handed over before the work that they made is looked at.
+/// This many bytes of heads are passed on before the work that they caused is checked.
 constexpr std::size_t kHeadsAtOnce = 512;
 
 }  // namespace
@@ -29,8 +29,8 @@ void Session::Terminate(std::uint32_t code) {
   if (!busy_) observer_.OnOutput();
 }
 
-/// Hands the bytes to nghttp2, but judges each frame first. Frames that depend on what became of
-/// their stream are judged when all before them has been handed over.
+/// Passes the bytes to nghttp2, but judges each frame first. Frames that depend on the state of
+/// their stream are judged when everything before them has been passed on.
 bool Session::Take(std::string_view bytes) {
   std::size_t fed = 0;
   std::size_t at = 0;
@@ -73,7 +73,7 @@ void Session::Judge(const FrameHead& frame) {
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA:
       if (Find(frame.stream) != nullptr) {
-        // Bytes or an end are work; nothing is not.
+        // Bytes or an end are work; an empty frame is not.
         if (frame.length != 0 || (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
       } else if (history_.Closed(frame.stream)) {
         return Terminate(NGHTTP2_STREAM_CLOSED);
@@ -97,7 +97,7 @@ void Session::OnReset() {
 
 void Session::OnAnswered(Call& call) {
   control_.Earn(kFramesPerCall);
-  // The answer is complete and the client still sends: tell it to stop, without calling it an
+  // The answer is complete and the client is still sending: tell it to stop, without calling it an
   // error.
   if (!call.half_closed_) {
     nghttp2_submit_rst_stream(h2_, NGHTTP2_FLAG_NONE, call.id_, NGHTTP2_NO_ERROR);
@@ -110,8 +110,8 @@ void Session::OnUnsent(std::size_t bytes) {
   if (!room || unsent_ > options_.max_unsent_bytes) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
-/// Tells the account of the reactor what this session holds. False: all together hold too much, and
-/// this one more than its part.
+/// Updates the reactor's account of what this session holds. False: all together hold too much, and
+/// this one more than its share.
 bool Session::Account() noexcept {
   const std::size_t before = accounted_;
   accounted_ = buffered_ + unsent_ + open_.size() * kCallBytes;
@@ -126,7 +126,7 @@ void Session::SetKey(Call& call, std::string_view key) {
   Account();
 }
 
-/// So many messages of a stream have got their answers.
+/// This many messages of a stream have been answered.
 void Session::OnAnswers(Call& call, std::uint64_t count) {
   const bool was_full = full();
   expected_ -= count;
@@ -135,13 +135,13 @@ void Session::OnAnswers(Call& call, std::uint64_t count) {
   if (was_full && !full() && !busy_) observer_.OnOutput();
 }
 
-/// When something is to be done about the call; 0: never.
+/// When something has to be done about the call; 0: never.
 Nanos Session::DueAt(const Call& call) const noexcept {
   if (call.half_closed_ || call.arrives_by_ == 0) return call.deadline_;
   return call.deadline_ == 0 ? call.arrives_by_ : std::min(call.deadline_, call.arrives_by_);
 }
 
-/// Answers that are left when all was sent that may be sent wait for the peer to give window.
+/// Answers left after everything that may be sent was sent wait for the peer to open window.
 void Session::NoteStall() {
   if (unsent_ == 0) {
     stalled_since_ = 0;
@@ -158,7 +158,7 @@ std::optional<Nanos> Session::NextDeadline() {
   return call ? std::min(*call, stall) : stall;
 }
 
-/// A call has one entry that counts, the earliest; others are left behind until their time.
+/// A call has one valid entry, the earliest; others are left until their time.
 void Session::Queue(Call& call) {
   const Nanos due = DueAt(call);
   if (due == 0 || (call.queued_ != 0 && call.queued_ <= due)) return;
@@ -179,14 +179,14 @@ std::optional<Nanos> Session::NextCallDeadline() {
   return std::nullopt;
 }
 
-/// A stream's message that has begun must arrive in the time of a request, or clients could keep
-/// memory taken by doing nothing.
+/// A stream's message that has begun must arrive within the time of a request; otherwise clients
+/// could keep memory occupied by doing nothing.
 void Session::NoteBegun(Call& call) {
   const bool begun = call.reader_.midway() && !call.method_->single_request();
   if (begun && !call.midway_ && call.arrives_by_ != 0) {
     call.arrives_by_ = clock_.Now() + std::chrono::nanoseconds(options_.request_timeout).count();
     Queue(call);
-  } else if (!begun && call.midway_ && call.arrives_by_ != 0) {  // one was passed over
+  } else if (!begun && call.midway_ && call.arrives_by_ != 0) {  // one was skipped
     call.arrives_by_ = clock_.Now() + std::chrono::nanoseconds(options_.stream_timeout).count();
   }
   call.midway_ = begun;
@@ -207,7 +207,7 @@ void Session::Expire(Nanos now) {
     if (due != 0 && due <= now) {
       EndOverdue(call, now);
     } else {
-      // It has moved: the request is here, or a message of the stream was.
+      // It has moved: the request has arrived, or a message of the stream has.
       Queue(call);
     }
   }
@@ -236,7 +236,7 @@ void Session::RememberDeadlines() {
     Queue(*call);
   }
   begun_.clear();
-  // Calls that ended before their deadline leave their entry behind; sweep when those prevail.
+  // Calls that ended before their deadline leave their entry behind; sweep when those predominate.
   if (due_.size() <= 2 * open_.size() + 1024) return;
   std::erase_if(due_, [this](const Due& due) {
     const Call* call = Find(due.second);

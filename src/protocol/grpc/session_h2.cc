@@ -1,4 +1,4 @@
-// The part of Session that speaks with nghttp2: its callbacks, and what is submitted to it.
+// The part of Session that deals with nghttp2: its callbacks, and what is submitted to it.
 
 #include <nghttp2/nghttp2.h>
 
@@ -11,9 +11,9 @@
 namespace weir::grpc {
 namespace {
 
-/// Heads that are somewhat too large are answered with a status. HPACK unfolds one byte to a field
-/// of 4 KB, and nghttp2 looks at each byte of it, so what is so many times too large is not read
-/// on.
+/// Heads that are somewhat too large are answered with a status. HPACK expands one byte to a field
+/// of 4 KB, and nghttp2 examines each byte of it, so a head that is this many times too large is
+/// not read any further.
 constexpr std::size_t kMostUnfolded = 4;
 
 std::string_view View(const std::uint8_t* data, std::size_t size) noexcept {
@@ -60,8 +60,8 @@ bool EndsStream(const nghttp2_frame& frame) noexcept {
 
 }  // namespace
 
-/// The C functions that nghttp2 calls. No exception may pass them; what can throw there is memory
-/// exhaustion, which ends the program like everywhere else.
+/// The C functions that nghttp2 calls. No exception may pass them; the only one possible is memory
+/// exhaustion, which ends the program as everywhere else.
 struct SessionCallbacks {
   static Session& Of(void* user) noexcept { return *static_cast<Session*>(user); }
 
@@ -81,7 +81,7 @@ struct SessionCallbacks {
     session.head_bytes_ += bytes;
     session.worked_ += bytes / 8;
     if (session.head_bytes_ > kMostUnfolded * session.options_.max_header_bytes) {
-      // The stream is reset, and the rest of its fields goes into HPACK's table unseen.
+      // The stream is reset, and the rest of its fields goes into HPACK's table unread.
       session.head_ = nullptr;
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
@@ -197,7 +197,7 @@ Session::Session(const Services& services, const SessionOptions& options, const 
   nghttp2_option_new(&h2_options);
   nghttp2_option_set_no_auto_window_update(h2_options, 1);
   nghttp2_option_set_no_closed_streams(h2_options, 1);
-  // Session counts resets itself, of both sides; with this nghttp2 would say INTERNAL_ERROR.
+  // Session itself counts resets by both sides; with this nghttp2 would send INTERNAL_ERROR.
   nghttp2_option_set_stream_reset_rate_limit(h2_options, UINT64_MAX, UINT64_MAX);
   nghttp2_session_server_new3(&h2_, kCallbacks, this, h2_options, &Memory());
   nghttp2_option_del(h2_options);
@@ -266,8 +266,8 @@ bool Session::Fill(std::string& out, std::size_t enough) {
 void Session::Drain() {
   if (draining_) return SubmitFinalGoaway();
   draining_ = true;
-  // A peer may have sent calls that are still on their way. The notice stops new ones, and when the
-  // PING comes back, everything sent before the notice arrived is here.
+  // Calls that the peer has sent may still be on their way. The notice stops new ones, and when the
+  // PING returns, everything sent before the notice arrived is here.
   nghttp2_submit_shutdown_notice(h2_);
   nghttp2_submit_ping(h2_, NGHTTP2_FLAG_NONE, nullptr);
   if (!busy_) observer_.OnOutput();

@@ -59,7 +59,7 @@ std::string StatusMessage(std::string_view text) {
   constexpr std::size_t kMost = 1024;
   if (text.size() <= kMost) return PercentEncode(text);
   std::size_t end = kMost;
-  // Not within a character of UTF-8, which has at most three bytes of this kind.
+  // Not within a UTF-8 character, which has at most three continuation bytes.
   while (end > kMost - 3 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
   return PercentEncode(text.substr(0, end)) + "...";
 }

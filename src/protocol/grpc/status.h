@@ -42,7 +42,7 @@ std::string_view StatusText(StatusCode code) noexcept;
 std::string PercentEncode(std::string_view text);
 
 /// A text as `grpc-message` carries it: long ones are cut, since nghttp2 refuses to send a field of
-/// more than 64 KiB, and the caller would wait for ever.
+/// more than 64 KiB, and the caller would wait forever.
 std::string StatusMessage(std::string_view text);
 
 /// The value of `grpc-timeout`: one to eight digits and a unit (H M S m u n). Nothing if malformed.

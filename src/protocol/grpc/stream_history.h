@@ -18,7 +18,7 @@ class StreamHistory {
     if (id - 2 > last_) skipped_[next_skipped_++ % skipped_.size()] = {last_ + 2, id - 2};
     last_ = std::max(last_, id);
   }
-  /// The peer has finished on this stream, and the stream has ended.
+  /// The peer has finished this stream, and the stream has ended.
   void Close(std::int32_t id) noexcept { closed_[next_closed_++ % closed_.size()] = id; }
 
   std::int32_t last() const noexcept { return last_; }

@@ -20,13 +20,13 @@ v1::Verdict ToProto(Verdict verdict) noexcept {
       return v1::LIMITED;
     case Verdict::kNever:
       return v1::NEVER;
-    case Verdict::kInvalid:  // refused before it gets here
+    case Verdict::kInvalid:  // refused before this point
       break;
   }
   return v1::VERDICT_UNSPECIFIED;
 }
 
-/// CheckResponse and PolicyVerdict have these fields alike.
+/// CheckResponse and PolicyVerdict share these fields.
 template <typename Message>
 void FillDecision(const Decision& decision, Message& message) {
   message.set_verdict(ToProto(decision.verdict));
@@ -78,7 +78,7 @@ Status AddDescriptors(const google::protobuf::RepeatedPtrField<v1::Descriptor>& 
   return {};
 }
 
-/// Who asks: a bare key or descriptors, of a CheckRequest or a ReleaseRequest.
+/// Adds the subject: a bare key or descriptors, of a CheckRequest or a ReleaseRequest.
 template <typename Message>
 Status AddSubject(const Message& request, limiter::Check& check, Burst& burst) {
   if (request.key().empty()) return AddDescriptors(request.descriptors(), burst);
@@ -89,7 +89,7 @@ Status AddSubject(const Message& request, limiter::Check& check, Burst& burst) {
   return {};
 }
 
-/// How long a reservation may be settled.
+/// How long a reservation may wait to be settled.
 Result<std::chrono::milliseconds> LastsOf(const v1::CheckRequest& request) {
   using store::reserve::kLongest;
   using store::reserve::kShortest;
@@ -254,7 +254,7 @@ class BatchCheck final : public DecidingMethod {
     }
     call.SendInOrder(job.number, response_);
     FinishIfAnswered(call);
-    // Cleared, it would keep what the largest answer at each place took.
+    // If it were only cleared, it would keep the memory of the largest answer at each place.
     answered_ += response_.ByteSizeLong();
     if (answered_ < kAnsweredBeforeFreed) return;
     answered_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMaxExtension = 1024;
 constexpr std::uint32_t kMaxTrailers = 16 * 1024;
-/// A chunk this large is no chunk; it also keeps sizes away from overflow.
+/// A chunk this large is invalid; the bound also keeps sizes from overflowing.
 constexpr std::uint64_t kMaxChunk = std::uint64_t{1} << 59U;
 
 bool Control(char c) noexcept {
@@ -80,7 +80,7 @@ BodyScanner::State BodyScanner::Step(char byte) noexcept {
       const int digit = HexDigit(byte);
       if (digit >= 0) {
         const std::uint64_t before = state_ == State::kSizeStart ? 0 : remaining_;
-        // Leading zeros are no reason to go on for ever.
+        // Leading zeros must not go on forever.
         if (before >= kMaxChunk || ++overhead_ > 16) return State::kFailed;
         remaining_ = before * 16 + static_cast<std::uint64_t>(digit);
         return State::kSize;
@@ -91,7 +91,7 @@ BodyScanner::State BodyScanner::Step(char byte) noexcept {
       return byte == ' ' || byte == '\t' ? State::kSizeSpace : State::kFailed;
     }
     case State::kSizeSpace:
-      // Digits after a space are part of the size to some servers.
+      // Some servers take digits after a space as part of the size.
       if (byte == '\r') return State::kSizeLf;
       if (byte == ';') return State::kExtension;
       if (byte != ' ' && byte != '\t') return State::kFailed;
@@ -114,7 +114,7 @@ BodyScanner::State BodyScanner::Step(char byte) noexcept {
       if (byte == '\r') return State::kTrailerLf;
       return Control(byte) || ++overhead_ > kMaxTrailers ? State::kFailed : State::kTrailer;
     case State::kTrailerLf:
-      // The empty line counts too, so that lines of one letter do not go on for ever.
+      // The empty line counts too, so that lines of one letter do not go on forever.
       return byte == '\n' && ++overhead_ <= kMaxTrailers ? State::kTrailerStart : State::kFailed;
     case State::kEndLf:
       return byte == '\n' ? State::kDone : State::kFailed;

@@ -14,27 +14,27 @@ class BodyScanner {
  public:
   enum class Trailers : std::uint8_t {
     kPass,
-    /// Take stops before them, and SkipTrailers goes on: servers may take a trailer for a field of
-    /// the header, which was what the request was judged by.
+    /// Take stops before them, and SkipTrailers takes over: servers may take a trailer for a field
+    /// of the header, by which the request was judged.
     kSkip,
   };
 
   /// Begins a new body.
   void Start(const Framing& framing, Trailers trailers = Trailers::kPass) noexcept;
 
-  /// With kSkip: how many of the next bytes are trailers, which are not to be passed on.
+  /// With kSkip: how many of the next bytes are trailers, which must not be passed on.
   std::size_t SkipTrailers(std::string_view bytes) noexcept;
 
-  /// Takes the next bytes and says how many of them belong to the body; they may be passed on as
-  /// they are. All of them do, unless the body ends among them or is malformed (then see failed()).
+  /// Takes the next bytes and returns how many of them belong to the body; they may be passed on
+  /// unchanged. All of them do, unless the body ends among them or is malformed (see failed()).
   std::size_t Take(std::string_view bytes) noexcept;
 
-  /// The next bytes, `expected()` of them, are the body's own and not what frames it.
+  /// The next bytes, `expected()` of them, are the body's content, not its framing.
   bool in_data() const noexcept { return state_ == State::kLength || state_ == State::kData; }
   bool done() const noexcept { return state_ == State::kDone; }
   bool failed() const noexcept { return state_ == State::kFailed; }
   bool until_close() const noexcept { return state_ == State::kUntilClose; }
-  /// Bytes that are certain to follow: a measure for how large a buffer pays.
+  /// Bytes that are certain to follow: a measure for how large a buffer is worthwhile.
   std::uint64_t expected() const noexcept { return remaining_; }
 
  private:
@@ -54,7 +54,7 @@ class BodyScanner {
     kTrailerStart,  // at the start of a line
     kTrailer,
     kTrailerLf,
-    kEndLf,  // the last line of all
+    kEndLf,  // the last line end of the body
   };
 
   bool InTrailer(char next) const noexcept;

@@ -11,10 +11,10 @@
 
 namespace weir::http {
 
-/// Reused from batch to batch, so that in the long run nothing is allocated. Not thread-safe.
+/// Reused from batch to batch, so that in steady state nothing is allocated. Not thread-safe.
 class CheckBatch {
  public:
-  /// A fresh check at the end, for a door to fill. Its request may point into arena().
+  /// Appends a fresh check, for a door to fill. Its request may point into arena().
   limiter::Check& Add() {
     if (used_ == checks_.size()) checks_.emplace_back();
     limiter::Check& check = checks_[used_++];
@@ -29,7 +29,7 @@ class CheckBatch {
   std::size_t size() const noexcept { return used_; }
   Arena& arena() noexcept { return arena_; }
 
-  /// Forgets all; a batch that was unusually large gives its memory back.
+  /// Forgets everything; a batch that was unusually large frees its memory.
   void Clear() {
     constexpr std::size_t kKept = 64;
     if (checks_.size() > kKept) {

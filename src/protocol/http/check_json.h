@@ -1,7 +1,7 @@
 #pragma once
 
-// What the readers of a body share: its fields, and how they say what is wrong with them. For their
-// .cc files.
+// What the readers of a body share: its fields, and errors that say what is wrong with them. For
+// their .cc files only.
 
 #include <simdjson.h>
 
@@ -18,10 +18,10 @@ namespace weir::http {
 
 inline Error Bad(std::string message) { return Error{Code::kInvalidArgument, std::move(message)}; }
 
-/// Whoever has all of the body adds where (Located).
+/// Callers that have the whole body add the position (Located).
 inline Error BadJson() { return Bad("the body is not well-formed JSON"); }
 
-/// An error that says where the body is not JSON, if that is what is wrong.
+/// Adds the position to an error about invalid JSON.
 inline Error Located(Error error, std::string_view body) {
   if (error.message != BadJson().message) return error;
   if (const std::string problem = JsonProblem(body); !problem.empty()) {
@@ -30,7 +30,7 @@ inline Error Located(Error error, std::string_view body) {
   return error;
 }
 
-/// What was given instead, for a message: at most 40 bytes of it.
+/// The value given instead, for a message: at most 40 bytes of it.
 inline std::string Shown(simdjson::ondemand::value value) {
   constexpr std::size_t kMost = 40;
   simdjson::ondemand::json_type type{};
@@ -43,7 +43,7 @@ inline std::string Shown(simdjson::ondemand::value value) {
   return trimmed.size() <= kMost ? std::string(trimmed) : StorableUtf8(trimmed, kMost) + "…";
 }
 
-/// Where we are in the body, for messages only: built when something is wrong.
+/// The position in the body, for messages only: built when something is wrong.
 struct Place {
   std::size_t check = 0;
   bool batch = false;

@@ -20,7 +20,7 @@ class CheckReader::Parser {
  public:
   Result<Found> Read(std::string_view body, Ask ask, CheckBatch& batch) {
     Result<Found> found = ReadBody(body, ask, batch);
-    // All of it is in the batch. What a large body took is not kept for the small ones.
+    // Everything is copied into the batch. The memory of a large body is not kept for small ones.
     if (parser_.capacity() > kKept) parser_ = json::parser();
     if (!found.ok()) return Located(found.error(), body);
     return found;
@@ -69,7 +69,7 @@ class CheckReader::Parser {
     kExpires = 512
   };
 
-  /// The root is one check, or an object with nothing but "checks".
+  /// The root is one check, or an object that contains only "checks".
   Status ReadRoot(json::object& object, Found& found) {
     limiter::Check& check = Begin();
     unsigned seen = 0;

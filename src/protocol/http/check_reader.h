@@ -9,19 +9,19 @@
 
 namespace weir::http {
 
-/// What a body may hold at most. A text is counted in bytes.
+/// The most that a body may contain. Texts are counted in bytes.
 inline constexpr std::size_t kMaxChecks = 1000;
 inline constexpr std::size_t kMaxDescriptors = 16;
 inline constexpr std::size_t kMaxEntries = 16;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxValueBytes = 1024;
 
-/// So many bytes after a body must be readable, whatever they hold.
+/// This many bytes after a body must be readable, whatever they hold.
 inline constexpr std::size_t kBodyPadding = 64;
 
 /// Reads the JSON bodies of /v1/check, /v1/peek, /v1/refund, /v1/release, /v1/reserve and
-/// /v1/settle. Every field is known
-/// or an error: a misspelt "cost" must not quietly become a cost of 1.
+/// /v1/settle. An unknown field
+/// is an error: a misspelt "cost" must not silently become a cost of 1.
 ///
 /// Not thread-safe: one per reactor.
 class CheckReader {
@@ -46,7 +46,7 @@ class CheckReader {
     bool batch = false;  ///< the body was {"checks":[…]}, so the answer is {"results":[…]}
   };
 
-  /// Adds the checks of a body to `batch`. An error names the field; the batch is then as it was.
+  /// Adds the checks of a body to `batch`. An error names the field; the batch is then unchanged.
   Result<Found> Read(std::string_view body, Ask ask, CheckBatch& batch);
 
  private:

@@ -20,10 +20,10 @@ Status ReadText(simdjson::ondemand::value value, std::string_view name, std::siz
 
 /// Reads the "descriptors" of a check.
 ///
-/// Not thread-safe: a part of a CheckReader.
+/// Not thread-safe: part of a CheckReader.
 class DescriptorReader {
  public:
-  /// What is read lies in the arena of `batch`.
+  /// What is read is stored in the arena of `batch`.
   Status Read(simdjson::ondemand::value value, CheckBatch& batch, const Place& place,
               std::span<const policy::Descriptor>& descriptors);
 

@@ -11,16 +11,16 @@
 
 namespace weir::http {
 
-/// The status with which each error code is answered.
+/// The status that each error code is answered with.
 int StatusFor(Code code) noexcept;
 
-/// An answer with the error body; `message` is for a person and names the field at fault.
+/// An answer with the error body; `message` is for people and names the field at fault.
 Response ErrorResponse(int status, std::string_view message);
 Response ErrorResponse(const Error& error);
 
-/// The fields of the body, for an answer that says more.
+/// The fields of the body, for an answer with further fields.
 void AppendErrorFields(JsonWriter& json, int status, std::string_view message);
-/// Appends the body alone.
+/// Appends only the body.
 void AppendErrorBody(std::string& out, int status, std::string_view message);
 
 }  // namespace weir::http

@@ -65,7 +65,7 @@ constexpr std::array kKnown = {
     Known{"proxy-authorization", FieldId::kProxyAuthorization},
 };
 
-/// The range of kKnown with names of each length, so that most names are told unknown at once.
+/// The range of kKnown with names of each length, so that most names are quickly found unknown.
 constexpr auto kByLength = [] {
   std::array<std::array<std::uint8_t, 2>, 20> ranges{};
   for (std::size_t i = 0; i < kKnown.size(); ++i) {
@@ -94,8 +94,8 @@ class Lines {
  public:
   explicit Lines(std::string_view rest) noexcept : rest_(rest) {}
 
-  /// The next line with its CRLF; without one if it ends in a bare LF or holds a CR, which is
-  /// wrong.
+  /// The next line with its CRLF; without it if the line ends in a bare LF or contains a CR, which
+  /// is an error.
   std::string_view Next() noexcept {
     const auto end = rest_.find('\n');
     const std::string_view line = rest_.substr(0, end == rest_.npos ? end : end + 1);
@@ -111,7 +111,7 @@ bool EndsInCrlf(std::string_view line) noexcept {
   return line.size() >= 2 && line[line.size() - 2] == '\r' && line.back() == '\n';
 }
 
-/// Notes what the field means for this hop. Null, or why it is wrong.
+/// Records what the field means for this hop. Null, or why it is wrong.
 const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
   switch (field.id) {
     case FieldId::kContentLength: {
@@ -119,7 +119,7 @@ const char* Interpret(const Field& field, Head& head, bool& keep_alive) {
       head.has_length = true;
       const auto length = ParseNumber<std::uint64_t>(field.value);
       head.length = length.value_or(0);
-      // Half the range: sums of lengths and of what was read never overflow.
+      // Half the range: sums of lengths and of bytes read never overflow.
       return length && *length >> 63U == 0 ? nullptr : "Content-Length is not a number";
     }
     case FieldId::kTransferEncoding:
@@ -210,7 +210,7 @@ HeadResult ParseRequestLine(std::string_view line, const HeadLimits& limits, Req
   return {};
 }
 
-/// Finds the authority and brings the target into origin-form.
+/// Finds the authority and converts the target to origin-form.
 HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
   const Field* host = head.Find(FieldId::kHost);
   if (head.Find("host", 1) != nullptr) return Wrong(400, "more than one Host");
@@ -218,7 +218,7 @@ HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
     return Wrong(400, "Host is missing");
   }
   head.authority = host != nullptr ? host->value : std::string_view();
-  // One with a path in it would become part of the path where URLs are put together from both.
+  // One with a path in it would become part of the path where URLs are built from both.
   if (!head.authority.empty() && !All(head.authority, kHost)) return Wrong(400, "bad Host");
   if (head.target.front() == '/' || head.target == "*") return {};
 
@@ -231,13 +231,13 @@ HeadResult Resolve(RequestHead& head, const HeadLimits& limits) {
   head.authority =
       head.target.substr(scheme + 3, path == head.target.npos ? path : path - scheme - 3);
   if (head.authority.empty() || !All(head.authority, kHost)) return Wrong(400, "bad target");
-  // "http://host" means the root: its second slash is as good as any, and is in the buffer.
+  // "http://host" means the root: its second slash serves as the path, and is in the buffer.
   head.target =
       path == std::string_view::npos ? head.target.substr(scheme + 2, 1) : head.target.substr(path);
   return {};
 }
 
-/// The size of the head, or 0 if its end is not there yet; not in the first `searched` bytes.
+/// The size of the head, or 0 if its end has not arrived; it is not in the first `searched` bytes.
 std::size_t FindEnd(std::string_view bytes, std::size_t searched = 0) noexcept {
   const auto end = bytes.find("\r\n\r\n", searched - std::min<std::size_t>(searched, 3));
   return end == std::string_view::npos ? 0 : end + 4;
@@ -299,7 +299,7 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
   while (bytes.substr(skipped).starts_with("\r\n")) skipped += 2;
   if (skipped > 8) return Wrong(400, "empty lines instead of a request");
   const std::string_view rest = bytes.substr(skipped, limits.bytes);
-  // Told at once what never becomes a request, rather than waiting for an end that does not come.
+  // Fail right away on what can never become a request, instead of waiting for an end that does not
   if (!rest.empty() && (kClasses[static_cast<std::uint8_t>(rest[0])] & kToken) == 0 &&
       rest[0] != '\r') {
     return Wrong(400, "bad request line");
@@ -317,7 +317,7 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
   if (const auto result = ParseRequestLine(line, limits, head); result.failed()) return result;
   if (size == 0) return Incomplete(rest, limits, 431);
   if (const auto result = ParseFields(lines, limits, head); result.failed()) return result;
-  // One that takes Transfer_Encoding for Transfer-Encoding would see another end of the request.
+  // A server that takes Transfer_Encoding for Transfer-Encoding would see another end of the body.
   if (head.disguised) return Wrong(400, "the name of a header field has _ or another sign for -");
   if (const auto result = Resolve(head, limits); result.failed()) return result;
   const Field* expect = head.Find(FieldId::kExpect);
@@ -327,7 +327,7 @@ HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, Re
 
 HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, ResponseHead& head) {
   const std::size_t size = FindEnd(bytes.substr(0, limits.bytes));
-  // Told before its end is there, which would not come.
+  // Reported before its end arrives, since it never would.
   if (bytes.find('\n') < bytes.find("\r\n")) return Wrong(502, "a line does not end in CRLF");
   if (size == 0) return Incomplete(bytes, limits, 502);
   Lines lines(bytes.substr(0, size));

@@ -1,6 +1,6 @@
 #pragma once
 
-// The heads of requests and responses, for the service and for the proxy: read strictly, because
+// The heads of requests and responses, for the service and for the proxy: parsed strictly, because
 // what two servers read differently is how a request is smuggled past the first one.
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weir::http {
 
-/// The fields that we act on; through the proxy all others pass as they are.
+/// The fields that we act on; the proxy passes all others on unchanged.
 enum class FieldId : std::uint8_t {
   kOther,
   kAccept,
@@ -44,10 +44,10 @@ struct HeadLimits {
   std::size_t bytes = std::size_t{32} * 1024;
   std::size_t target_bytes = std::size_t{8} * 1024;
   std::size_t fields = 128;
-  bool host_required = true;  ///< of an HTTP/1.1 request, as RFC 9112 has it
+  bool host_required = true;  ///< of an HTTP/1.1 request, as RFC 9112 requires
 };
 
-/// Why a method with small letters is refused: some servers serve `post` as POST, which a limit on
+/// Why a method in lower case is refused: some servers serve `post` as POST, which a limit on
 /// POST would not count.
 inline constexpr const char* kLowerCaseMethod = "the method must be in capital letters";
 
@@ -83,11 +83,11 @@ struct Head {
 
 struct RequestHead : Head {
   std::string_view method;
-  std::string_view target;  ///< always origin-form (or `*`), also if it was sent in absolute form
+  std::string_view target;  ///< always origin-form (or `*`), even if it was sent in absolute form
   std::string_view authority;  ///< Host, or the authority of a target in absolute form
   bool expects_continue = false;
-  /// So many bytes of an incomplete head do not have its end: one that arrives byte by byte is not
-  /// searched from its beginning with each.
+  /// This many bytes of an incomplete head do not contain its end: a head that arrives byte by byte
+  /// is not searched from its beginning each time.
   std::size_t searched = 0;
 
   Framing framing() const noexcept;
@@ -98,7 +98,7 @@ struct ResponseHead : Head {
   int status = 0;
   std::string_view status_line;  ///< what follows the version: `200 OK`
 
-  /// Requires a final response or 101. A response to HEAD has no body whatever it says.
+  /// Requires a final response or 101. A response to HEAD has no body, whatever its fields say.
   Framing framing(bool to_head) const noexcept;
 };
 
@@ -113,7 +113,7 @@ void ForEachElement(std::string_view list, Visit visit) {
   }
 }
 
-/// Whether the list has this element, in any case.
+/// Whether the list has this element, ignoring case.
 inline bool ListHas(std::string_view list, std::string_view wanted) noexcept {
   bool found = false;
   ForEachElement(list,
@@ -121,19 +121,19 @@ inline bool ListHas(std::string_view list, std::string_view wanted) noexcept {
   return found;
 }
 
-/// What came of parsing.
+/// The outcome of parsing.
 struct HeadResult {
-  std::size_t size = 0;    ///< of the head, when it is complete and right
-  int error_status = 0;    ///< what to answer if it is wrong; 0 if it is not
-  const char* error = "";  ///< for a person
+  std::size_t size = 0;    ///< of the head, when it is complete and valid
+  int error_status = 0;    ///< what to answer if it is invalid; 0 if it is not
+  const char* error = "";  ///< for people
 
   bool complete() const noexcept { return size != 0; }
   bool failed() const noexcept { return error_status != 0; }
 };
 
 /// Parses a head that begins at the start of `bytes`. Neither complete nor failed: call it again
-/// with the same bytes and more, and the same `head`, which knows where to go on looking for the
-/// end. Empty lines before a request are skipped and count as part of its head.
+/// with the same bytes and more, and the same `head`, which records where to continue looking for
+/// the end. Empty lines before a request are skipped and count as part of its head.
 HeadResult ParseRequestHead(std::string_view bytes, const HeadLimits& limits, RequestHead& head);
 HeadResult ParseResponseHead(std::string_view bytes, const HeadLimits& limits, ResponseHead& head);
 

@@ -15,35 +15,35 @@
 namespace weir::http {
 
 /// A JSON body while a handler reads it. Small ones, which are nearly all, share memory that the
-/// thread keeps; the memory of a large one goes with it. A parser takes more than ten times the
-/// size of what it has read, so one that was kept would hold that much from then on.
+/// thread keeps; the memory of a large one is freed with it. A parser takes more than ten times the
+/// size of what it has read, so a parser that was kept would hold that much from then on.
 ///
 /// Not thread-safe; one is in use at a time per thread.
 class JsonBody {
  public:
-  /// The object in `body`; kInvalidArgument if it is none. What it gives is valid as long as this.
+  /// The object in `body`; kInvalidArgument if it is not one. Its values are valid as long as this.
   Result<simdjson::dom::object> Parse(std::string_view body);
 
  private:
   std::unique_ptr<simdjson::dom::parser> own_;
 };
 
-/// Fields of an object; one that is null counts as missing. Errors name the field.
+/// Fields of an object; a null field counts as missing. Errors name the field.
 bool HasField(const simdjson::dom::object& object, const char* field);
 Status ReadText(const simdjson::dom::object& object, const char* field, std::string& into);
 Status ReadNumber(const simdjson::dom::object& object, const char* field, std::int64_t& into);
-/// The same for a field that may be missing; `into` then stays as it is.
+/// Likewise for a field that may be missing; `into` is then unchanged.
 Status ReadTextIfAny(const simdjson::dom::object& object, const char* field, std::string& into);
 Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, std::int64_t& into);
-/// Refuses any other field: one that is misspelt would be left out in silence. `what` the object
-/// is: "a config".
+/// Refuses any other field: a misspelt one would be silently ignored. `what` names the object:
+/// "a config".
 Status CheckFields(const simdjson::dom::object& object, std::string_view what,
                    std::initializer_list<std::string_view> fields);
 /// Refuses fields whose names are nearly one of these, and lets others pass: for bodies that may
-/// carry what is not ours.
+/// contain fields of other programs.
 Status CheckSpelling(const simdjson::dom::object& object, std::span<const std::string_view> fields);
-/// The one of `fields` that `name` is but for capitals, '_', '-' and spaces; nothing if it is none
-/// of them, or exactly one.
+/// The one of `fields` that `name` equals except for capitals, '_', '-' and spaces; nothing if it
+/// is none of them, or exactly one.
 std::optional<std::string_view> MeantField(std::string_view name,
                                            std::span<const std::string_view> fields);
 

@@ -17,7 +17,7 @@ struct Header {
   std::string_view value;
 };
 
-/// Views into the connection's buffer, valid until the reply is given.
+/// Views into the connection's buffer, valid until the reply is sent.
 struct Request {
   std::string_view method;
   std::string_view path;   ///< still percent-encoded, without the query
@@ -25,21 +25,21 @@ struct Request {
   std::vector<Header> headers;
   std::string_view body;
   std::string_view remote;      ///< the peer's address without port
-  std::string_view request_id;  ///< X-Request-Id, or made here
+  std::string_view request_id;  ///< X-Request-Id, or generated here
   bool keep_alive = true;
   bool secure = false;
   bool http_1_0 = false;
   std::string_view subject = {};  ///< the common name in the client's certificate; empty: none
-  /// Who it is, if a guard found out by a token or certificate: "token alice". Guards see requests
-  /// that are const to handlers.
+  /// Who the caller is, if a guard found out by a token or certificate: "token alice". Guards see
+  /// requests that are const to handlers.
   mutable std::string caller = {};
-  /// What was asked for is open to all, so nobody has looked at the key that came along.
+  /// The route is open to everyone, so a key that was sent has not been checked.
   mutable bool key_unchecked = false;
   /// Filled by the router for patterns like /admin/policies/{key}: decoded path parameters in
   /// order.
   std::vector<std::string> params;
 
-  /// The first header of this name, any case; empty if there is none.
+  /// The first header of this name, ignoring case; empty if there is none.
   std::string_view Find(std::string_view name) const noexcept {
     for (const Header& header : headers) {
       if (EqualsIgnoringCase(header.name, name)) return header.value;
@@ -63,7 +63,7 @@ struct Response {
   static Response NoContent() { return Json({}, 204); }
 };
 
-/// Gives the answer, once, from any thread.
+/// Sends the answer, once, from any thread.
 using Reply = std::function<void(Response)>;
 
 /// Called on the connection's reactor. May keep `reply` and answer later; `request` is valid until

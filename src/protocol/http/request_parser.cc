@@ -60,7 +60,7 @@ RequestParser::Outcome RequestParser::ReadHead(std::span<char> bytes) {
   return Outcome::kComplete;
 }
 
-/// The head as handlers see it.
+/// Fills in the head as handlers see it.
 void RequestParser::Describe() {
   request_.method = head_.method;
   const std::string_view target = head_.target.substr(0, head_.target.find('#'));

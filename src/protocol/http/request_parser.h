@@ -20,8 +20,8 @@ struct ParserLimits {
   std::size_t large_body_bytes = std::size_t{8} << 20U;  ///< where Router::TakesLarge
 };
 
-/// Reads whole HTTP/1.1 requests one after another out of a growing buffer, without copying: what
-/// it finds are views into that buffer.
+/// Reads whole HTTP/1.1 requests one after another from a growing buffer, without copying: its
+/// results are views into that buffer.
 ///
 /// Not thread-safe: one per connection.
 class RequestParser {
@@ -37,8 +37,8 @@ class RequestParser {
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  /// Parses on. `bytes` begins with the first byte of the request, all that has come so far; it may
-  /// have moved in memory since the last call. The body of a chunked request is joined in place.
+  /// Continues parsing. `bytes` begins with the first byte of the request and holds all that was
+  /// received; it may have moved in memory since. The body of a chunked request is joined in place.
   Outcome Parse(std::span<char> bytes);
 
   /// After kComplete: how many bytes the request took. Call Next before the next request is parsed.

@@ -15,7 +15,7 @@ namespace {
 
 bool IsPlain(char c) noexcept { return c >= 0x20 && c < 0x7f; }
 
-/// A field name is a token; what is none would end the name or the line.
+/// A field name is a token; any other byte would end the name or the line.
 bool IsOfName(char c) noexcept { return IsLetterOrDigit(c) || c == '-' || c == '_'; }
 
 /// Appends `text`, with each byte that is not `safe` as %XX. Nearly always all of them are.

@@ -27,7 +27,7 @@ class DateCache {
   std::array<char, 32> text_{};
 };
 
-/// Headers about a request besides its result; views, empty ones are left out.
+/// Headers of an answer besides its result; views, empty ones are left out.
 struct Envelope {
   std::string_view date = {};
   std::string_view request_id = {};  ///< echoed if the client sent one
@@ -37,11 +37,11 @@ struct Envelope {
 };
 
 /// Appends one header field. Every field of every response is written here: bytes of the name or
-/// the value that are not printable ASCII come out as %XX, so no value can end its line or its
+/// the value that are not printable ASCII are written as %XX, so no value can end its line or its
 /// header.
 void AppendField(std::string& out, std::string_view name, std::string_view value);
 
-/// Appends the status line and the headers up to, not with, the empty line.
+/// Appends the status line and the headers up to, but not including, the empty line.
 void AppendHead(std::string& out, int status, std::string_view content_type, std::size_t length,
                 const Envelope& envelope);
 
@@ -59,7 +59,7 @@ void AppendDecision(JsonWriter& json, const limiter::Check& check);
 /// The rate-limit headers of a decided check, each with its CRLF.
 void AppendLimitHeaders(std::string& out, const limiter::Check& check, filter::HeaderChoice choice);
 
-/// What the client of a refused check is told, in the format that it accepts.
+/// The body for the client of a refused check, in the format that it accepts.
 filter::Denial DenialOf(const limiter::Check& check, std::string_view accept, Nanos now);
 
 /// Milliseconds, rounded up.

@@ -60,7 +60,7 @@ Router::~Router() = default;
 Router::Router(Router&&) noexcept = default;
 Router& Router::operator=(Router&&) noexcept = default;
 
-/// The node of a pattern, which is listed from now on.
+/// The node of a pattern, which is added to routes().
 Router::Node* Router::Make(std::string_view method, std::string_view pattern) {
   assert(!pattern.empty() && pattern.front() == '/');
   std::string shown(pattern);

@@ -14,7 +14,7 @@
 namespace weir::http {
 
 /// Paths → handlers. Filled before the service starts, read-only afterwards (so thread-safe).
-/// A pattern is literal segments and `{name}` segments: "/admin/policies/{key}". A `{*name}` takes
+/// A pattern has literal segments and `{name}` segments: "/admin/policies/{key}". A `{*name}` takes
 /// any bytes, `{name}` only UTF-8 without control characters.
 class Router {
  public:
@@ -39,13 +39,13 @@ class Router {
     return routes_;
   }
 
-  /// Asked before every handler, also those added later, with the route's place in routes(). What
-  /// it answers is the reply, and the handler is then not called.
+  /// Called before every handler, including those added later, with the route's place in routes().
+  /// If it returns a response, that is the reply, and the handler is not called.
   using Guard = std::function<std::optional<Response>(const Request& request, std::size_t route)>;
   void SetGuard(Guard guard) { guard_ = std::move(guard); }
 
-  /// Called before a handler; what it returns is called with the handler's response. It may give
-  /// nothing.
+  /// Called before a handler; the function it returns is called with the handler's response. It may
+  /// return an empty one.
   using Witness = std::function<void(const Response& response)>;
   using Observer = std::function<Witness(const Request& request, std::size_t route)>;
   void SetObserver(Observer observer) { observer_ = std::move(observer); }

@@ -14,11 +14,11 @@ namespace weir::http {
 /// character, and for bytes that are not UTF-8: such a name could not be shown or stored safely.
 std::optional<std::string> DecodeSegment(std::string_view text);
 
-/// As DecodeSegment, with '+' for a space, as in query strings.
+/// Like DecodeSegment, with '+' for a space, as in query strings.
 std::optional<std::string> DecodeQuery(std::string_view text);
 
-/// The same with any bytes at all, for keys of clients, which may hold anything: what is shown of
-/// them must be escaped. Nothing for a broken escape.
+/// Likewise for any bytes at all, for keys of clients, which may contain anything: escape them
+/// wherever they are shown. Nothing for a broken escape.
 std::optional<std::string> DecodeAnySegment(std::string_view text);
 std::optional<std::string> DecodeAnyQuery(std::string_view text);
 
@@ -27,7 +27,7 @@ using weir::QueryReader;
 /// The decoded value of the first pair with this key; nothing if absent or badly encoded.
 std::optional<std::string> QueryValue(std::string_view query, std::string_view key);
 
-/// The same of a whole number within bounds; `otherwise` if it is absent.
+/// Likewise for a whole number within bounds; `otherwise` if it is absent.
 Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
                                  std::int64_t high, std::int64_t otherwise);
 

@@ -1,4 +1,4 @@
-// Commands that tools send to learn what they are talking to.
+// Commands that tools send to learn which server they are connected to.
 
 #include <array>
 #include <chrono>
@@ -11,7 +11,7 @@
 namespace weir::resp::about {
 namespace {
 
-// One entry of COMMAND INFO, as Redis lays it out: ten fields, of which clients read the first six.
+// One entry of COMMAND INFO, in Redis' layout: ten fields, of which clients read the first six.
 void WriteInfo(const CommandSpec& spec, ReplyWriter& reply) {
   reply.Array(10);
   reply.Bulk(spec.name);
@@ -81,7 +81,7 @@ std::string Sections(const Service& service, const std::string& local) {
   const auto number = [](const std::atomic<std::int64_t>& value) {
     return std::to_string(value.load(std::memory_order_relaxed));
   };
-  // Clients decide by redis_version what they may send; 7.0 is the dialect spoken here.
+  // Clients decide by redis_version what they may send; this door implements the 7.0 dialect.
   std::string text = "# Server\r\nredis_version:7.0.0\r\nserver_name:weir\r\n";
   text += "weir_version:" + service.version + "\r\nredis_mode:standalone\r\n";
   text += "tcp_port:" + local.substr(local.rfind(':') + 1) + "\r\n";
@@ -94,7 +94,7 @@ std::string Sections(const Service& service, const std::string& local) {
   return text;
 }
 
-// Only what benchmarks and clients ask for before they start. Nothing secret is among it.
+// Only what benchmarks and clients query before they start. None of it is secret.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSettings = {{
     {"appendonly", "no"},
     {"databases", "1"},

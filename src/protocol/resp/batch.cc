@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kPrefix = "cl|";
 constexpr std::string_view kDoor = "resp";
 
-// The prefix clients see; Redis clients turn it into an exception's type.
+// The error prefix that clients see; Redis clients turn it into an exception's type.
 std::string_view ReplyCode(Code code) noexcept {
   switch (code) {
     case Code::kUnavailable:
@@ -33,7 +33,7 @@ bool IsCharged(const Decision& decision) noexcept {
   return decision.remaining < decision.limit || decision.reset_after.count() > 0;
 }
 
-/// Also if only a policy on trial was charged, and if nobody could tell.
+/// Also true if only a policy on trial was charged, and if that could not be determined.
 bool IsCharged(const limiter::Check& look) noexcept {
   return !look.status.ok() || IsCharged(look.decision) ||
          std::any_of(
@@ -65,7 +65,7 @@ void Batch::AddThrottle(std::string_view key, const Rate& rate, const Quota& quo
 limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t cost,
                                 std::int64_t lease, CheckReply reply, Protocol protocol) {
   if (checks_.empty()) {
-    checks_.resize(kMaxQuestions + 1);  // the last command may ask two
+    checks_.resize(kMaxQuestions + 1);  // the last command may need two
   }
   const std::size_t i = checks_used_++;
   limiter::Check& check = checks_[i];
@@ -79,7 +79,7 @@ limiter::Check& Batch::AddCheck(store::Op op, std::string_view key, std::int64_t
 
 void Batch::AddReset(std::string_view key, std::string who, Protocol protocol) {
   AddCheck(store::Op::kPeek, key, 0, 0, CheckReply::kOk, protocol);
-  replies_.pop_back();  // nobody asked for it
+  replies_.pop_back();  // it needs no reply of its own
   resets_.push_back({checks_used_, std::move(who)});
   AddCheck(store::Op::kReset, key, 1, 0, CheckReply::kOk, protocol);
 }
@@ -87,7 +87,7 @@ void Batch::AddReset(std::string_view key, std::string who, Protocol protocol) {
 void Batch::TellResets(const ToldReset& tell) const {
   for (const Reset& reset : resets_) {
     const limiter::Check& check = checks_[reset.check];
-    // A store that did not answer in time may have done it all the same.
+    // A store that did not answer in time may still have done it.
     const bool late = !check.status.ok() && check.status.error().code == Code::kDeadlineExceeded;
     if ((check.status.ok() || late) && IsCharged(checks_[reset.check - 1])) {
       tell(reset.who, check.request.key, check.status);
@@ -127,7 +127,7 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
       applications_[i].decisions = {&decisions_[i], 1};
     }
   }
-  // Only now does the text of the keys stand still.
+  // The text of the keys no longer moves from here on.
   std::size_t begin = 0;
   for (std::size_t i = 0; i < throttles; ++i) {
     charges_[i].key = {keys_.data() + begin, key_ends_[i] - begin};
@@ -140,7 +140,7 @@ void Batch::Submit(limiter::Limiter& limiter, std::function<void()> done) {
   for (const auto& question : questions_) {
     limiter.Apply(question->applications(), [this] { Finish(); });
   }
-  // The last: what checks point into is gone after its `done`, unless it is kept.
+  // Must be last: what checks point into is freed after its `done`, unless it is kept.
   if (checks_used_ == 0) return Finish();
   limiter.Decide({checks_.data(), checks_used_}, [this, &limiter] {
     if (outstanding_ > 1) decided_ = limiter.Keep();
@@ -172,7 +172,7 @@ void Batch::RecordTraces(telemetry::Tracer& tracer) {
 void Batch::Finish() {
   if (--outstanding_ == 0) {
     if (tracer_ != nullptr) RecordTraces(*tracer_);
-    // Moved out first: `done` may put this batch to its next use.
+    // Moved out first: `done` may reuse this batch.
     const auto done = std::exchange(done_, nullptr);
     done();
   }

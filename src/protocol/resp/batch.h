@@ -1,7 +1,7 @@
 #pragma once
 
-// The questions of one burst of commands, put to the limiter together, and the replies in the order
-// of the commands. A reply that is known at once but stands behind a question waits here as text.
+// The questions of one burst of commands, submitted to the limiter together, and the replies in
+// command order. A reply that is known already but follows a question waits here as text.
 
 #include <cstdint>
 #include <functional>
@@ -44,32 +44,32 @@ class Batch {
   void AddThrottle(std::string_view key, const Rate& rate, const Quota& quota, std::int64_t cost,
                    ThrottleStyle style = ThrottleStyle::kCell);
 
-  /// The quota of the command before, if it had the same rate: saves finding it again.
+  /// The quota of the previous command, if it had the same rate: saves looking it up again.
   const Quota* LastQuota(const Rate& rate) const noexcept {
     return !quotas_.empty() && rate == last_rate_ ? &quotas_.back() : nullptr;
   }
 
   /// How the answer to a policy question is worded.
   enum class CheckReply : std::uint8_t { kDecision, kReleased, kReserved, kSettled, kOk };
-  /// A WEIR.* command: decided by the policies that match `key`. What else it asks for goes into
-  /// the check, which is there until the next one is added.
+  /// A WEIR.* command: decided by the policies that match `key`. Its other arguments go into
+  /// the check, which is valid until the next one is added.
   limiter::Check& AddCheck(store::Op op, std::string_view key, std::int64_t cost,
                            std::int64_t lease, CheckReply reply, Protocol protocol);
 
-  /// A WEIR.RESET by `who`. The key is looked at first, to know whether there is anything to
-  /// forget.
+  /// A WEIR.RESET by `who`. The key is peeked first, to know whether there is anything to
+  /// reset.
   void AddReset(std::string_view key, std::string who, Protocol protocol);
-  /// Calls `tell` with each reset that forgot something, or may have: then `outcome` says why that
+  /// Calls `tell` with each reset that had an effect, or may have had: then `outcome` says why that
   /// is not known. Requires that `done` has run.
   using ToldReset =
       std::function<void(const std::string& who, std::string_view key, const Status& outcome)>;
   void TellResets(const ToldReset& tell) const;
 
-  /// A WEIR.APPLY of another Weir, whose store this is. May be larger than kMaxQuestions by itself:
-  /// then it is the last of its batch.
+  /// A WEIR.APPLY of another Weir, which uses this one as its store. May exceed kMaxQuestions by
+  /// itself: then it is the last of its batch.
   void AddApply(std::unique_ptr<store::wire::Question> question);
 
-  /// Where the reply of a command that asks nothing goes when it stands behind questions.
+  /// Where the reply of a command without questions goes when it follows questions.
   /// Write into it, then call EndText.
   Buffer& text() noexcept { return text_; }
   std::size_t text_size() const noexcept { return text_.size(); }
@@ -78,7 +78,7 @@ class Batch {
   /// Keeps a copy of `bytes` until Clear, for keys whose memory does not last.
   std::string_view Keep(std::string_view bytes);
 
-  /// Puts all questions to the limiter. `done` runs when all are answered, perhaps before this
+  /// Submits all questions to the limiter. `done` runs when all are answered, perhaps before this
   /// returns.
   void Submit(limiter::Limiter& limiter, std::function<void()> done);
 
@@ -107,16 +107,16 @@ class Batch {
   std::vector<Reply> replies_;
   // Reserved once for kMaxQuestions, since applications point into them.
   std::vector<store::Charge> charges_;
-  std::string keys_;                     // of the charges, one behind the other
+  std::string keys_;                     // of the charges, one after the other
   std::vector<std::uint32_t> key_ends_;  // where each ends
   std::vector<Quota> quotas_;
   std::vector<Decision> decisions_;
   std::vector<store::Application> applications_;
   std::vector<limiter::Check> checks_;
   std::size_t checks_used_ = 0;
-  std::shared_ptr<const void> decided_;  // what they point into, if others are still asked
+  std::shared_ptr<const void> decided_;  // what they point into, if others are still being decided
   struct Reset {
-    std::size_t check;  // the one before it is the look
+    std::size_t check;  // the one before it is the peek
     std::string who;
   };
   std::vector<Reset> resets_;
@@ -127,7 +127,7 @@ class Batch {
   std::vector<std::unique_ptr<std::string>> kept_;
   std::function<void()> done_;
   telemetry::Tracer* tracer_ = nullptr;
-  Nanos submitted_at_ = 0;  // kept only where requests are traced
+  Nanos submitted_at_ = 0;  // kept only if requests are traced
   int outstanding_ = 0;
 };
 

@@ -9,9 +9,9 @@
 
 namespace weir::resp {
 
-/// Bytes that come in at the back and leave at the front, in one piece of memory. Unlike
+/// Bytes that are added at the back and removed at the front, in one block of memory. Unlike
 /// std::string it neither clears what it is about to overwrite nor moves what stays when the front
-/// is taken.
+/// is removed.
 ///
 /// Not thread-safe. A view of its bytes is valid until the next Reserve or Compact.
 class Buffer {
@@ -59,7 +59,7 @@ class Buffer {
 
   void Clear() noexcept { begin_ = end_ = 0; }
 
-  /// Gives the memory back if nothing is held and it is larger than `keep`: an idle connection that
+  /// Frees the memory if nothing is held and it is larger than `keep`: an idle connection that
   /// once saw a large burst should not keep paying for it.
   void Shrink(std::size_t keep) noexcept {
     if (empty() && capacity_ > keep) {

@@ -14,7 +14,7 @@
 namespace weir::resp {
 namespace {
 
-// Reached only when the session's own way has found the arguments wrong.
+// Reached only if the session's fast path has found the arguments wrong.
 template <ThrottleStyle kStyle>
 void ThrottleError(Session& session, ReplyWriter& reply) {
   const Result<Throttle> throttle = ParseThrottle(session.command(), kStyle);
@@ -50,7 +50,7 @@ void Ask(Session& session, ReplyWriter& reply, store::Op op, std::int64_t least_
                            session.client().protocol);
 }
 
-/// False, and says so, if this client may not give anything back.
+/// False, after replying so, if this client must not refund or release anything.
 bool MayGiveBack(Session& session, ReplyWriter& reply, std::string_view action,
                  std::string_view key) {
   const Client& client = session.client();
@@ -133,7 +133,7 @@ void WeirSettle(Session& session, ReplyWriter& reply) {
       .settles = session.Lasting(1);
 }
 
-/// WEIR.APPLY bytes: another Weir, whose store this is.
+/// WEIR.APPLY bytes: from another Weir that uses this one as its store.
 void WeirApply(Session& session, ReplyWriter& reply) {
   if (!session.client().stores) {
     reply.Error("NOPERM", "WEIR.APPLY needs the role store: AUTH with a key that has it first");
@@ -189,7 +189,7 @@ constexpr std::array kCommands = {
 
 constexpr std::size_t kLongestName = 13;
 
-// The first words of a command, as Redis quotes them when it does not know it.
+// The first words of a command, quoted as Redis does for an unknown command.
 std::string QuoteArguments(const Parser& command) {
   constexpr std::size_t kMost = 128;
   std::string quoted;
@@ -199,8 +199,8 @@ std::string QuoteArguments(const Parser& command) {
   return quoted;
 }
 
-/// A line of an HTTP request. A page can make a browser on this machine send one to this port, with
-/// commands in its body; nobody else sends such lines.
+/// A line of an HTTP request. A web page can make a browser on this machine send one to this port,
+/// with commands in its body; no other client sends such lines.
 bool IsHttp(const Parser& command) noexcept {
   return command[0].ends_with(':') || command[command.count() - 1].starts_with("HTTP/");
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The commands of the door, by name. CL.THROTTLE's usual way is in session.cc; here are the rest,
-// and what CL.THROTTLE answers when its arguments are wrong.
+// The commands of the door, by name. CL.THROTTLE's fast path is in session.cc; here are the rest,
+// and CL.THROTTLE's errors when its arguments are wrong.
 
 #include <span>
 #include <string_view>
@@ -12,10 +12,10 @@
 
 namespace weir::resp {
 
-/// One command as COMMAND describes it, and how it is run.
+/// One command as COMMAND describes it, and its handler.
 struct CommandSpec {
   std::string_view name;  ///< lower case
-  /// As Redis counts: all words of the command; negative: at least so many.
+  /// As Redis counts: all words of the command; negative: at least that many.
   int arity = 0;
   bool stranger = false;  ///< allowed before AUTH
   bool keyed = false;     ///< its first argument is a key
@@ -26,7 +26,7 @@ struct CommandSpec {
 
 /// All commands, sorted by name.
 std::span<const CommandSpec> AllCommands() noexcept;
-/// Null if there is none of that name, in any case.
+/// Null if there is no such command; ignores case.
 const CommandSpec* FindCommand(std::string_view name) noexcept;
 
 /// Runs session.command(): writes its reply to `out`, or adds a question to the session's batch.
@@ -51,7 +51,7 @@ void Config(Session& session, ReplyWriter& reply);
 void Info(Session& session, ReplyWriter& reply);
 }  // namespace about
 
-/// True if the two are equal but for the case of ASCII letters.
+/// True if the two are equal ignoring the case of ASCII letters.
 bool SameWord(std::string_view a, std::string_view b) noexcept;
 
 /// "wrong number of arguments for '<name>' command"

@@ -1,5 +1,5 @@
-// Commands by which a client and the door come to know each other. They concern the connection
-// alone.
+// Commands by which a client and the door introduce themselves. They concern only the
+// connection.
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kWrongPassword = "invalid username-password pair or user is disabled.";
 constexpr std::size_t kMaxNameSize = 256;
 
-// There is one user, as with a Redis that only has a password.
+// There is one user, as in a Redis that has only a password.
 bool Login(Session& session, std::string_view user, std::string_view password) {
   return user == "default" && session.LogIn(password);
 }
@@ -84,7 +84,7 @@ struct HelloOptions {
   std::string_view name;
 };
 
-// Reads the arguments of HELLO; if they are wrong, says so and returns false.
+// Reads the arguments of HELLO; if they are wrong, replies so and returns false.
 bool ReadHello(const Parser& command, HelloOptions* options, ReplyWriter& reply) {
   if (command.count() > 1) {
     const auto version = ParseInteger(command[1]);

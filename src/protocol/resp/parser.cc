@@ -16,8 +16,8 @@ bool IsSpace(char c) noexcept {
 
 bool IsDigit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-// One escape of a double-quoted word, `text[0]` being the backslash. Returns the characters it
-// took.
+// Decodes one escape of a double-quoted word, `text[0]` being the backslash. Returns how many
+// characters it took.
 std::size_t Unescape(std::string_view text, std::string* out) {
   if (text.size() >= 4 && text[1] == 'x' && HexDigit(text[2]) >= 0 && HexDigit(text[3]) >= 0) {
     out->push_back(static_cast<char>(HexDigit(text[2]) * 16 + HexDigit(text[3])));
@@ -48,8 +48,8 @@ std::size_t Unescape(std::string_view text, std::string* out) {
   return 2;
 }
 
-// The quoted word at the front of `text`, its closing quote included. Returns the characters it
-// took; 0 if the quote is not closed or something is glued to its end.
+// Decodes the quoted word at the front of `text`, up to its closing quote. Returns how many
+// characters it took; 0 if the quote is not closed or is directly followed by something.
 std::size_t Unquote(std::string_view text, std::string* out) {
   const char quote = text[0];
   std::size_t i = 1;
@@ -98,11 +98,11 @@ Parser::Outcome Parser::Next(std::string_view input) {
       complete_ = true;
       return Outcome::kCommand;
     }
-    Forget();  // an empty array or an empty line asks nothing and gets no answer
+    Forget();  // an empty array or an empty line gets no reply
   }
 }
 
-// The usual bulk string: shorter than 100 bytes, and all of it is here. What is anything else is
+// The usual bulk string: shorter than 100 bytes, and fully received. Anything else is
 // left to ReadBulk.
 bool Parser::ReadShortBulk(std::string_view input) noexcept {
   constexpr std::size_t kLeast = 6;  // "$0\r\n\r\n"
@@ -190,7 +190,7 @@ Parser::Step Parser::ReadBulk(std::string_view input) {
   return Step::kDone;
 }
 
-// Reads "<sign><number>\r\n" at position_ and moves behind it, unless it is not all there.
+// Reads "<sign><number>\r\n" at position_ and moves past it, if all of it has arrived.
 Parser::Step Parser::ReadLength(std::string_view input, const char* name, std::int64_t* length) {
   std::size_t i = position_ + 1;
   bool negative = false;
@@ -226,7 +226,7 @@ Parser::Step Parser::ReadLength(std::string_view input, const char* name, std::i
 Parser::Step Parser::ReadInline(std::string_view input) {
   const std::size_t newline = input.find('\n', position_);
   if (newline == std::string_view::npos) {
-    position_ = input.size();  // no newline up to here: look on from here next time
+    position_ = input.size();  // no newline up to here: continue from here next time
     return input.size() > limits_.max_inline ? Fail("too big inline request") : Step::kMore;
   }
   if (newline > limits_.max_inline) {

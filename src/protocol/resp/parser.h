@@ -2,7 +2,7 @@
 
 // Requests of the Redis protocol: arrays of bulk strings (the same in RESP2 and RESP3) and inline
 // commands (a line of words, as typed into a terminal). The parser copies nothing: a command's
-// arguments are places in the caller's buffer. It remembers how far it came, so a command that
+// arguments are ranges of the caller's buffer. It remembers how far it got, so a command that
 // arrives a byte at a time is still read only once.
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace weir::resp {
 
-/// What a request may be at most. Beyond: a protocol error, and the connection is closed.
+/// The most that a request may be. Beyond: a protocol error, and the connection is closed.
 struct ParserLimits {
   std::size_t max_arguments = 1024;
   std::size_t max_bulk = 512 * 1024;
@@ -25,7 +25,7 @@ struct ParserLimits {
 class Parser {
  public:
   enum class Outcome {
-    kCommand,     ///< arguments() holds one; consumed() bytes of the input are done with
+    kCommand,     ///< arguments() holds one; consumed() bytes of the input are used
     kIncomplete,  ///< call again with the same input, grown at its end
     kError,       ///< error() says why; nothing more can be read from this connection
   };
@@ -43,7 +43,7 @@ class Parser {
     return {base_ + places_[i].offset, places_[i].size};
   }
 
-  /// True if the arguments are views into the parser, gone with the next call, rather than into
+  /// True if the arguments are views into the parser, invalid after the next call, rather than into
   /// `input`.
   bool transient() const noexcept { return base_ == words_.data(); }
 

@@ -23,11 +23,11 @@ class ReplyWriter {
  public:
   ReplyWriter(Buffer& out, Protocol protocol) noexcept : out_(out), protocol_(protocol) {}
 
-  /// For what is written from here on.
+  /// For everything written from here on.
   void SetProtocol(Protocol protocol) noexcept { protocol_ = protocol; }
 
   void Ok() { out_.Append("+OK\r\n"); }
-  /// `text` must hold no line break.
+  /// `text` must not contain a line break.
   void Simple(std::string_view text) { Line('+', text); }
   /// "-<code> <message>"; line breaks in the message become spaces, since they would end the reply.
   void Error(std::string_view code, std::string_view message);

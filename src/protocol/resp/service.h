@@ -1,6 +1,6 @@
 #pragma once
 
-// What sessions share: the process-wide facts they tell about, and the parts that a reactor's
+// What sessions share: the process-wide facts they report, and the parts that a reactor's
 // sessions take turns with.
 
 #include <atomic>
@@ -21,23 +21,23 @@
 
 namespace weir::resp {
 
-/// Who may do what, and who is told of it.
+/// Who may do what, and who is notified of it.
 struct Hooks {
-  /// Whether a password opens a connection (AUTH), told in a time that does not depend on how much
-  /// of it is right; must be thread-safe. Empty: no AUTH is needed.
+  /// Whether a password opens a connection (AUTH), decided in a time that does not depend on how
+  /// much of it is right; must be thread-safe. Empty: no AUTH is needed.
   std::function<bool(std::string_view)> authenticate;
-  /// Who a client at this address is, having given this password or none, if he may use the
-  /// commands that are for administrators; as `authenticate` otherwise. Empty: everybody may.
+  /// Who a client at this address is, having given this password or none, if it may use the
+  /// commands that are for administrators; as `authenticate` otherwise. Empty: everyone may.
   std::function<std::optional<std::string>(std::string_view address, std::string_view password)>
       administrator;
-  /// Whether a password is a key with the role for checks, beside those that `authenticate` knows.
+  /// Whether a password is a key with the role for checks, beside those known to `authenticate`.
   /// May be empty.
   std::function<bool(std::string_view address, std::string_view password)> knows;
   /// Whether a client may use WEIR.REFUND and WEIR.RELEASE, having given this password or none; as
-  /// `authenticate` otherwise. Empty: everybody may.
+  /// `authenticate` otherwise. Empty: everyone may.
   std::function<bool(std::string_view address, std::string_view password)> gives_back;
   /// Whether a client may use WEIR.APPLY, having given this password or none; as `authenticate`
-  /// otherwise. Empty: nobody may.
+  /// otherwise. Empty: no one may.
   std::function<bool(std::string_view address, std::string_view password)> stores;
   /// What a client may do by the common name in its certificate, without AUTH. May be empty.
   struct Login {
@@ -47,15 +47,15 @@ struct Hooks {
     std::optional<std::string> administrator = {};
   };
   std::function<Login(std::string_view address, std::string_view subject)> by_subject;
-  /// Told of each of them that goes to the limiter. Must be thread-safe and not block. May be
+  /// Called for each of them that goes to the limiter. Must be thread-safe and not block. May be
   /// empty.
   std::function<void(const std::string& who, std::string_view action, std::string_view key)>
       on_give_back;
-  /// Told which administrator has reset which key, if there was anything to forget. `outcome` is an
+  /// Called when an administrator has reset a key, if there was anything to reset. `outcome` is an
   /// error if the store did not answer in time: then the key may have been reset. Must be
   /// thread-safe and not block. May be empty.
   std::function<void(const std::string& who, std::string_view key, const Status& outcome)> on_reset;
-  std::string version;  ///< of the program, as INFO and HELLO say it
+  std::string version;  ///< of the program, as INFO and HELLO report it
 };
 
 /// Of the whole process. Thread-safe: options are not changed once sessions run, counters are
@@ -82,8 +82,8 @@ class Worker {
   limiter::Limiter& limiter() noexcept { return limiter_; }
   QuotaCache& quotas() noexcept { return quotas_; }
 
-  /// A batch to fill. With a store that answers at once, all sessions of a reactor take turns with
-  /// one.
+  /// Returns a batch to fill. With a store that answers immediately, all sessions of a reactor
+  /// share one by turns.
   std::unique_ptr<Batch> TakeBatch();
   void GiveBack(std::unique_ptr<Batch> batch);
 

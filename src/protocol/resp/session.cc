@@ -10,7 +10,7 @@
 namespace weir::resp {
 namespace {
 
-// A stranger gets to send what it takes to log in and no more, as with Redis.
+// A client that has not logged in may send only what logging in needs, as with Redis.
 constexpr std::size_t kStrangerArguments = 10;
 constexpr std::size_t kStrangerBulk = 16 * 1024;
 
@@ -21,7 +21,7 @@ std::uint64_t Word(const char* at) noexcept {
 }
 
 // "cl.throttle" in any case. Letters differ from their capitals in one bit, which is set; the dot
-// stands for itself.
+// must match exactly.
 bool IsThrottle(std::string_view name) noexcept {
   constexpr std::string_view kName = "cl.throttle";
   constexpr std::string_view kBits = "\x20\x20\0\x20\x20\x20\x20\x20";
@@ -50,9 +50,9 @@ Session::~Session() { worker_.service().connections.fetch_sub(1, std::memory_ord
 bool Session::LogIn(std::string_view password) {
   const Service& service = worker_.service();
   std::optional<std::string> administrator = AdministratorBy(password);
-  // Who is one by his address alone has not shown a key by that.
+  // A client that is an administrator by its address alone has not shown a key by that.
   const bool admin_key = service.administrator && administrator && !AdministratorBy({});
-  // Asked even of administrators, so that the time does not tell them apart.
+  // Called even for administrators, so that the time does not reveal them.
   const bool known =
       service.authenticate ? service.authenticate(password) : administrator.has_value();
   if (!known && !admin_key && !(service.knows && service.knows(Address(), password))) {
@@ -136,7 +136,7 @@ std::size_t Session::Feed(std::string_view input, Buffer& out) {
   return used;
 }
 
-// Replies that are known and stand behind a question wait in the batch. They count, too.
+// Replies that are known but follow a question wait in the batch. They count, too.
 std::size_t Session::Unsent(const Buffer& out) const noexcept {
   return out.size() + (batch_ ? batch_->text_size() : 0);
 }
@@ -171,7 +171,7 @@ void Session::Handle(Buffer& out) {
   Say(out, [this](Buffer& buffer) { RunCommand(*this, buffer); });
 }
 
-// False if the command is not right: RunCommand tells what is wrong with it.
+// False if the command is invalid: RunCommand replies what is wrong with it.
 bool Session::HandleThrottle(ThrottleStyle style) {
   const Result<Throttle> throttle = ParseThrottle(parser_, style);
   if (!throttle.ok()) {

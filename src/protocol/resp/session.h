@@ -19,7 +19,7 @@
 
 namespace weir::resp {
 
-/// What is known about a connection, including what it said itself.
+/// What is known about a connection, including what the client reported itself.
 struct Client {
   std::int64_t id = 0;
   std::string peer;   ///< "address:port"
@@ -29,7 +29,7 @@ struct Client {
   std::string library_version;
   Protocol protocol = Protocol::kResp2;
   bool authenticated = false;
-  std::optional<std::string> administrator;  ///< who it is; nothing: it is none
+  std::optional<std::string> administrator;  ///< who it is; nothing: not one
   bool gives_back = true;                    ///< may use WEIR.REFUND and WEIR.RELEASE
   bool stores = false;                       ///< may use WEIR.APPLY
   std::chrono::steady_clock::time_point connected = std::chrono::steady_clock::now();
@@ -48,17 +48,17 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Handles the complete commands at the front of `input` and appends their replies to `out`.
-  /// Returns how many bytes of `input` are done with. If waiting() is true then, `input` must stay
-  /// where it is and `out` and this session must live until `resumed` is called.
+  /// Returns how many bytes of `input` were used. If waiting() is true then, `input` must not
+  /// move and `out` and this session must live until `resumed` is called.
   std::size_t Feed(std::string_view input, Buffer& out);
 
-  /// The store has not answered yet. Requires no Feed until `resumed`.
+  /// The store has not answered yet. Feed must not be called before `resumed`.
   bool waiting() const noexcept { return waiting_; }
   /// Commands that the last Feed handled.
   std::int64_t fed() const noexcept { return fed_; }
-  /// Nothing more is to be read: send what is in `out`, then close.
+  /// Nothing more will be read: send what is in `out`, then close.
   bool closing() const noexcept { return closing_; }
-  /// The client has logged in, or need not.
+  /// The client has logged in, or does not need to.
   bool authenticated() const noexcept { return client_.authenticated; }
 
   // For commands (commands.h), while one is handled.
@@ -66,19 +66,19 @@ class Session {
   const Parser& command() const noexcept { return parser_; }
   Worker& worker() noexcept { return worker_; }
   Client& client() noexcept { return client_; }
-  /// What a password opens, none if it is empty; takes effect for the replies of this command and
-  /// those after it. False: nothing.
+  /// Grants what a password (none if empty) allows, for the replies of this command and
+  /// those after it. False: it grants nothing.
   bool LogIn(std::string_view password);
-  /// What a client certificate's common name opens; nothing if it is empty. Before the first Feed.
+  /// Grants what a client certificate's common name allows, if any. Before the first Feed.
   void LogInBySubject(std::string_view subject);
-  /// As good as new: nobody has logged in.
+  /// Back to the state after construction: no one has logged in.
   void LogOut();
   void Close() noexcept { closing_ = true; }
-  /// An error is the last reply.
+  /// Replies with an error and closes.
   void Refuse(std::string_view reason, Buffer& out);
   /// The batch that questions are added to.
   Batch& batch();
-  /// An argument that lives until the batch is answered.
+  /// An argument, kept until the batch is answered.
   std::string_view Lasting(std::size_t argument);
 
  private:

@@ -2,7 +2,7 @@
 
 // CL.THROTTLE key max_burst count_per_period period [quantity], as redis-cell defines it: a bucket
 // of max_burst + 1 permits, refilled with count_per_period permits per period seconds. THROTTLE, as
-// throttlecrab defines it: the same of a bucket of max_burst permits, with another reply.
+// throttlecrab defines it: the same with a bucket of max_burst permits, and another reply.
 
 #include <array>
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace weir::resp {
 
-/// Whose command it is, and whose reply.
+/// Whose command it is, and whose reply format.
 enum class ThrottleStyle : std::uint8_t {
   kCell,  ///< CL.THROTTLE
   kCrab,  ///< THROTTLE
@@ -34,10 +34,10 @@ struct Rate {
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-/// The whole of `text` as a decimal integer; nothing if it is anything else or does not fit.
+/// All of `text` as a decimal integer; nothing if it is anything else or does not fit.
 std::optional<std::int64_t> ParseInteger(std::string_view text) noexcept;
 
-/// Checks the numbers and makes the quota they stand for. What a Quota cannot hold is an error that
+/// Validates the numbers and makes their quota. What a Quota cannot represent is an error that
 /// names the argument, as `style` counts it, never a limit that does not limit.
 Result<Quota> MakeQuota(const Rate& rate, ThrottleStyle style = ThrottleStyle::kCell);
 
@@ -72,7 +72,7 @@ Result<Throttle> ParseThrottle(const Parser& command, ThrottleStyle style = Thro
 /// retry succeeds (0 if this one did).
 void WriteThrottleReply(const Decision& decision, ThrottleStyle style, Buffer& out);
 
-/// What THROTTLE answers as the time until a retry for a `quantity` above the limit: how long a
+/// What THROTTLE replies as the time until a retry for a `quantity` above the limit: how long a
 /// bucket that could hold it would take. As in throttlecrab, it is never 0 for a refusal: clients
 /// take that as "at once".
 std::chrono::nanoseconds CrabRetryOfNever(const Decision& decision, std::int64_t quantity,
@@ -80,7 +80,7 @@ std::chrono::nanoseconds CrabRetryOfNever(const Decision& decision, std::int64_t
 
 using filter::CeilSeconds;
 
-/// What the fourth integer of the reply is.
+/// The fourth integer of the reply.
 constexpr std::int64_t RetrySeconds(const Decision& decision) noexcept {
   return decision.verdict == Verdict::kLimited ? CeilSeconds(decision.retry_after) : -1;
 }

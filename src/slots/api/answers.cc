@@ -10,7 +10,7 @@
 namespace weir::slots {
 namespace {
 
-// Whoever moves an event need not name its config.
+// A request that moves an event need not name its config.
 std::string Named(const std::string& config) {
   return config.empty() ? "the event's config" : "'" + config + "'";
 }
@@ -25,7 +25,7 @@ std::string CancelledMessage(const Slot& slot) {
          "' was cancelled; POST /api/v1/slots/{eventId}/restore restores it";
 }
 
-// If nothing else differs, the payload does: the answer does not carry it.
+// If nothing else differs, the payload does, which the answer does not contain.
 std::string ConflictMessage(const Slot& there, const Ask& ask) {
   const std::string event = "eventId: '" + there.event_id + "' belongs to ";
   if (there.config != ask.config || there.requested != ask.requested) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the API of slots answers with, and how it reads queries.
+// Responses of the slots API, and how it reads queries.
 
 #include <cstdint>
 #include <string>
@@ -22,24 +22,24 @@ using http::Reply;
 using http::Request;
 using http::Response;
 
-/// For spreading what a store does: not negative.
+/// A random number, not negative, used to spread what a store does.
 std::int64_t Random();
 
 /// "NEW", "CONFLICT", …
 const char* OutcomeName(Outcome outcome) noexcept;
-/// Why the event has no slot from this request; nothing if it has one.
+/// Why this request gave the event no slot; empty if it did.
 std::string WhyNot(const Answer& answer, const Ask& ask);
 
 Response Refuse(const std::string& message);
 /// 404: there is no such active config.
 Response UnknownConfig(const std::string& name);
-/// To a single request. The ask's payload is not read.
+/// The response to a single request. Does not read the ask's payload.
 Response AnswerResponse(const Answer& answer, const Ask& ask);
 
-/// A batch request under way: which of its events are asked, and what the others are refused with.
+/// A batch request in progress: its parsed events, and the answers to those that were submitted.
 struct BatchRequest {
   std::vector<ParsedAsk> parsed;
-  std::vector<Answer> answers;  ///< of those that are asked, in order
+  std::vector<Answer> answers;  ///< one for each valid ask, in order
 
   std::string Body() const;
 };

@@ -45,7 +45,7 @@ Status ReadDays(const dom::object& object, Calendar& calendar) {
 Status AddDay(std::string_view field, std::string_view date, int cut_off, Calendar& calendar) {
   Result<zone::Day> day = ParseDate(date);
   if (!day.ok()) return Invalid("calendar." + std::string(field) + " " + day.error().message);
-  if (calendar.special.size() > kMaxSpecialDays) return {};  // CheckCalendar refuses it
+  if (calendar.special.size() > kMaxSpecialDays) return {};  // CheckCalendar rejects it
   calendar.special.emplace_back(*day, cut_off);
   return {};
 }

@@ -10,8 +10,8 @@
 
 namespace weir::slots {
 
-/// {"zone","days":[…],"open","cutOff","holidays":[dates],"cutOffs":{date:time}} and "past" of a
-/// config; what is missing stays as it is.
+/// Reads {"zone","days":[…],"open","cutOff","holidays":[dates],"cutOffs":{date:time}} and "past"
+/// into `config`; fields that are missing keep their values.
 Status ReadTiming(const simdjson::dom::object& object, Config& config);
 /// ,"calendar":{…},"past":"…", each only if the config has it.
 void AppendTiming(JsonWriter& json, const Config& config);

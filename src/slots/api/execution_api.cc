@@ -20,7 +20,7 @@ constexpr std::size_t kDefaultPage = 100;
 constexpr std::size_t kPlanPage = 10'000;
 constexpr Nanos kNanosPerMilli = 1'000'000;
 
-// "2025-06-01T12:00:00Z/pay-1": behind the last event of a page.
+// "2025-06-01T12:00:00Z/pay-1": the last event of the previous page.
 Status ReadCursor(const std::string& text, DueQuery& query) {
   const std::size_t slash = text.find('/');
   Result<Millis> time = ParseInstant(text.substr(0, slash));
@@ -130,7 +130,7 @@ void ExecutionApi::Due(const Request& request, Reply reply) {
                                      reply = std::move(reply)](Result<std::vector<Event>> events) {
     if (!events.ok()) return reply(ErrorResponse(events.error()));
     if (!events->empty()) return reply(Response::Json(DueBody(*events, limit)));
-    // "Nothing is due" must not be the answer to a misspelt name.
+    // A misspelled name must not be answered with "nothing is due".
     store_.ListVersions(config, [limit, config, reply](Result<std::vector<Config>> versions) {
       if (!versions.ok()) return reply(ErrorResponse(versions.error()));
       if (versions->empty())

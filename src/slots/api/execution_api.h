@@ -22,8 +22,8 @@ class ExecutionApi {
   ExecutionApi(SlotStore& store, SlotsWatch& watch, LargeBodies& bodies)
       : store_(store), watch_(watch), bodies_(bodies) {}
 
-  /// Before the service starts. `claimed` gets who claimed how many events of which config; it
-  /// may be empty. `admin` stands before what is under /admin.
+  /// Call before the service starts. `claimed` is called with the request, the config and the count
+  /// of events of each claim; it may be empty. `admin` wraps the handlers under /admin.
   void AddTo(http::Router& router, const Protect& admin, const Claimed& claimed);
 
  private:
@@ -46,7 +46,7 @@ class ExecutionApi {
 
 /// 404: there is no such event.
 http::Response UnknownEvent(const std::string& event);
-/// 409 if the event's state does not allow what was asked, else as any error.
+/// 409 if the event's state does not allow the operation; otherwise as for any error.
 http::Response EventError(const Error& error, const std::string& event);
 
 }  // namespace weir::slots

@@ -27,13 +27,13 @@ Status ReadInstant(const dom::object& object, const char* field, Millis& into) {
   return {};
 }
 
-// Without its retry, an event is a dead letter.
+// If a misspelled retryTime were ignored, the event would become a dead letter.
 constexpr std::array<std::string_view, 7> kFinishFields = {
     "eventId", "attempt", "endedAgoMs", "error", "retryTime", "counts", "maxFailures"};
 constexpr std::array<std::string_view, 5> kClaimFields = {"config", "max", "leaseMs", "aheadMs",
                                                           "by"};
 
-// Everything but the id.
+// Everything except the ID.
 Status ReadFinish(const dom::object& object, Finish& end) {
   if (Status s = http::CheckSpelling(object, kFinishFields); !s.ok()) return s;
   if (Status s = http::ReadNumber(object, "attempt", end.attempt); !s.ok()) return s;
@@ -71,7 +71,7 @@ void AppendText(JsonWriter& json, std::string_view name, const std::string& text
   if (!text.empty()) json.Field(name, text);
 }
 
-// An open object of what is asked for and given.
+// Begins an object with the requested and assigned times; does not end it.
 void AppendSlotFields(JsonWriter& json, const Slot& slot) {
   json.BeginObject().Field("eventId", slot.event_id);
   AppendText(json, "configName", slot.config);
@@ -96,7 +96,7 @@ void AppendHistory(JsonWriter& json, const std::vector<Change>& history) {
   json.Key("history").BeginArray();
   for (const Change& change : history) {
     json.BeginObject().Field("at", FormatInstant(change.at)).Field("what", change.what);
-    // What is a time in the store is one here.
+    // These details are times, which the store keeps as numbers.
     if (change.what == "cancelled" || change.what == "restored" || change.what == "rescheduled") {
       json.Field("was", FormatInstant(ParseNumber<Millis>(change.detail).value_or(0)));
     } else {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Claims and their ends as JSON. No sockets and no store, so it can be fuzzed.
+// Claims and their ends as JSON. Uses no sockets and no store, so it can be fuzzed.
 
 #include <string>
 #include <string_view>
@@ -12,11 +12,11 @@
 
 namespace weir::slots {
 
-/// {"config","max","leaseMs"[,"aheadMs"][,"by"]}, with its bounds checked.
+/// Parses {"config","max","leaseMs"[,"aheadMs"][,"by"]} and checks its bounds.
 Result<ClaimRequest> ParseClaim(std::string_view body);
 /// {"events":[{"eventId","attempt"[,"error"][,"retryTime"][,"endedAgoMs"]}]}, 1 to kMaxBatch.
 Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed);
-/// The same fields for one event whose id stands in the path.
+/// The same fields for one event, whose ID is in the path.
 Result<Finish> ParseFinish(std::string_view body, std::string event_id, bool failed);
 
 void AppendEvent(JsonWriter& json, const Event& event);

@@ -12,14 +12,14 @@ namespace weir::slots {
 namespace {
 
 constexpr std::size_t kSmall = 32 * 1024;
-/// A ninth of a reactor's share of a processor that both want.
+/// About a ninth of a reactor's share of a contended processor.
 constexpr int kNice = 10;
 
 }  // namespace
 
 LargeBodies::LargeBodies() {
   thread_->Start();
-  // On Linux, this is about the thread that calls it. If it is refused, nothing is lost but speed.
+  // On Linux, this affects the calling thread only. If it is refused, only speed is lost.
   thread_->Post([] { (void)setpriority(PRIO_PROCESS, 0, kNice); });
 }
 

@@ -11,8 +11,8 @@
 namespace weir::slots {
 
 /// Reads large bodies on a thread of its own, one after the other: a batch of ten thousand events
-/// takes longer than a reactor may be away from its other connections. The thread gives way to the
-/// reactors where processors are scarce.
+/// takes longer than a reactor may neglect its other connections. The thread yields to the
+/// reactors when processors are scarce.
 ///
 /// Thread-safe.
 class LargeBodies {
@@ -20,17 +20,17 @@ class LargeBodies {
   using Then = std::function<void(std::string_view body, http::Reply reply)>;
 
   LargeBodies();
-  /// All that was read is handed on before this returns, unless it is closed.
+  /// Handles all bodies already passed to Read before it returns, unless closed.
   ~LargeBodies();
   LargeBodies(const LargeBodies&) = delete;
   LargeBodies& operator=(const LargeBodies&) = delete;
 
-  /// Calls `then`: at once with a small body, else later, on that thread. Like the request it
-  /// belongs to, `body` must be valid until the reply is given.
+  /// Calls `then`: immediately for a small body, otherwise later, on that thread. Like the request
+  /// it belongs to, `body` must stay valid until the reply is sent.
   void Read(std::string_view body, http::Reply reply, Then then);
 
-  /// Reads no more: returns when the body that is being read is handed on, and all replies that
-  /// wait are let go. Not while Read may be called.
+  /// Stops reading: returns when the current body has been handled, and drops the replies of all
+  /// waiting ones. Must not be called concurrently with Read.
   void Close() { thread_.reset(); }
 
  private:

@@ -68,7 +68,7 @@ struct SlotsApi::Parts {
   void Forecast(const Request& request, Reply reply);
   void Verify(const Request& request, Reply reply);
 
-  // The active config, from the cache or the store; answers 404 itself.
+  // Passes the active config, from the cache or the store, to `then`; answers 404 itself.
   void WithConfig(const std::string& name, Reply reply,
                   std::function<void(const Config&, const Reply&)> then);
   void ForecastPage(const std::shared_ptr<slots::Forecast>& forecast, const Config& config,
@@ -79,7 +79,7 @@ struct SlotsApi::Parts {
   ConfigCache cache;
   SlotsWatch watch;
   ExecutionApi execution;
-  LargeBodies bodies;  // last: it uses all of the above
+  LargeBodies bodies;  // last, since it uses all of the above
 };
 
 void SlotsApi::Parts::Assign(const Request& request, Reply reply) {

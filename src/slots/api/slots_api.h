@@ -21,30 +21,30 @@ class SlotsApi {
   explicit SlotsApi(SlotStore& store);
   ~SlotsApi();
 
-  /// Stands before a handler.
+  /// Wraps a handler.
   using Protect = std::function<http::Handler(http::Handler)>;
 
-  /// Puts an entry of the audit log before each answer of success; the action is like
-  /// "slot.cancel".
+  /// Wraps a handler so that an audit log entry is written before each success response; the action
+  /// is like "slot.cancel".
   using Audit = std::function<http::Handler(std::string action, http::Handler)>;
 
-  /// Told who claimed how many events of which config.
+  /// Called with the request, the config and the number of events of each claim.
   using Claimed = std::function<void(const http::Request&, const std::string&, std::size_t)>;
 
-  /// Before the service starts. `claimed` may be empty. `audited` stands before what changes an
-  /// event that has a slot; `change` stands before what changes a config, `admin` before all else
+  /// Call before the service starts. `claimed` may be empty. `audited` wraps what changes an event
+  /// that has a slot; `change` wraps what changes a config, `admin` everything else
   /// under /admin.
   void AddTo(http::Router& router, const Protect& admin, const Protect& change,
              const Audit& audited, const Claimed& claimed);
 
-  /// The configs, of kind "slots". One that comes back is a new version, as it was.
+  /// The configs, of kind "slots". Restoring one creates a new version with the old contents.
   admin::Undoable configs();
 
-  /// Lets go of the requests that wait to be read, and of the store. Before the store and the
-  /// reactors go, which they would be handed to; not while requests come in, nor OnSecond.
+  /// Releases the requests that wait to be read, and the store. Call it before the store and the
+  /// reactors are destroyed, and not while requests come in or OnSecond runs.
   void Close();
 
-  /// What is seen of the store and of the API.
+  /// Metrics and state of the store and the API.
   SlotsWatch& watch() noexcept;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A name that may be used; what may not is not kept.
+// Reads a name; an invalid one is not stored.
 Status ReadName(const dom::object& object, const char* field, std::size_t max_bytes,
                 std::string& into) {
   std::string name;
@@ -35,11 +35,11 @@ Status ReadRequestedTime(const dom::object& object, Millis& requested) {
   return {};
 }
 
-// A payload or a time that is left out makes another payment.
+// If a misspelled payload or time were ignored, it would be a different payment.
 constexpr std::array<std::string_view, 5> kAskFields = {"eventId", "configName", "requestedTime",
                                                         "tenant", "payload"};
 
-// Fills what it can even if something is wrong, so that a refusal can name the event.
+// Fills in what it can even if something is wrong, so that a refusal can name the event.
 Status ReadAsk(const dom::object& object, Ask& ask) {
   Status s = ReadName(object, "eventId", slots::kMaxEventIdBytes, ask.event_id);
   if (s.ok()) s = ReadName(object, "configName", slots::kMaxNameBytes, ask.config);
@@ -67,7 +67,7 @@ Status ReadTenants(const dom::object& object, Config& config) {
     if (weight.get(number) != simdjson::SUCCESS) {
       return Invalid("tenants." + std::string(name) + " must be a whole number");
     }
-    if (config.tenants.size() > slots::kMaxTenants) break;  // CheckConfig refuses it
+    if (config.tenants.size() > slots::kMaxTenants) break;  // CheckConfig rejects it
     config.tenants.emplace_back(name, number);
   }
   return {};
@@ -124,7 +124,7 @@ Result<Config> ParseConfig(std::string_view body) {
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
-  // The last three are the service's: what it answers may be sent back as it is.
+  // The service sets the last three; accepted so that its answers can be sent back unchanged.
   Status s =
       http::CheckFields(*object, "a config",
                         {"configName", "windowSize", "maxPerWindow", "headroom", "fairWindows",

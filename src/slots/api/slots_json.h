@@ -1,6 +1,6 @@
 #pragma once
 
-// Slots as JSON: requests in, answers out. No sockets and no store, so it can be fuzzed.
+// Slots as JSON: requests in, answers out. Uses no sockets and no store, so it can be fuzzed.
 
 #include <string>
 #include <string_view>
@@ -13,15 +13,15 @@
 
 namespace weir::slots {
 
-/// One event of a request: what it asks, or what is wrong with it (naming the field).
+/// One event of a request: its ask, or what is wrong with it (naming the field).
 struct ParsedAsk {
   Ask ask = {};
   Status status = {};
 };
 
-/// {"eventId","configName","requestedTime"[,"tenant"][,"payload"]}. Ask::random is left 0.
+/// Parses {"eventId","configName","requestedTime"[,"tenant"][,"payload"]}. Ask::random is left 0.
 Result<Ask> ParseAsk(std::string_view body);
-/// {"events":[…]}, 1 to kMaxBatch of them. An error if it is not such a list.
+/// Parses {"events":[…]}, 1 to kMaxBatch of them. Fails if the body is not such a list.
 Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body);
 /// {"requestedTime"[,"configName"]}.
 Result<MoveRequest> ParseReschedule(std::string_view body, std::string event_id);

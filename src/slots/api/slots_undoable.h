@@ -8,8 +8,8 @@
 
 namespace weir::slots {
 
-/// Slot configs, of kind "slots". `forget` is told the name of what was restored, before anybody
-/// can ask for it. `store` must outlive the undoable.
+/// Slot configs, of kind "slots". `forget` is called with the name of a restored config before the
+/// change is reported as done. `store` must outlive the undoable.
 admin::Undoable SlotConfigs(SlotStore& store, std::function<void(const std::string&)> forget);
 
 }  // namespace weir::slots

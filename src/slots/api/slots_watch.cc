@@ -11,8 +11,8 @@ using telemetry::Label;
 
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kAskEvery = 2 * kSecond;
-constexpr Nanos kNoAnswer = 15 * kSecond;  // a store that is silent this long is down
-// Backlogs are read again after twenty times as long as the last reading took, but within:
+constexpr Nanos kNoAnswer = 15 * kSecond;  // a store that does not answer for this long is down
+// The next reading of backlogs waits twenty times as long as the last one took, within:
 constexpr Nanos kShortestPause = kSecond;
 constexpr Nanos kLongestPause = 10 * kSecond;
 constexpr Nanos kPauseFactor = 20;
@@ -64,7 +64,7 @@ void SlotsWatch::OnSecond(Nanos now) {
   if (!state_->asking && now >= asked_ + kAskEvery) {
     asked_ = now;
     state_->asking = true;
-    // There is no config without a name; whether the store answers is the question.
+    // No config has an empty name; only whether the store answers matters.
     store_.GetConfig({}, [state = state_](const Result<std::optional<Config>>& answer) {
       state->up = answer.ok();
       state->asking = false;
@@ -86,7 +86,7 @@ void SlotsWatch::OnSecond(Nanos now) {
   });
 }
 
-// The plans of those that are behind, one after the other.
+// Reads the planned windows of configs with a backlog, one after the other.
 void SlotsWatch::ReadPlans(const std::shared_ptr<State>& state,
                            const std::shared_ptr<std::vector<Standing>>& read, std::size_t at) {
   for (; at < read->size() && (*read)[at].first.due == 0; ++at) {

@@ -14,13 +14,13 @@
 
 namespace weir::slots {
 
-/// Counts what the API answers, polls the store periodically, and exports both as metrics. What
-/// dispatchers do on the database without the service is seen in the gauges only.
+/// Counts what the API answers, polls the store periodically, and exports both as metrics. Work of
+/// dispatchers that use the database without the service appears in the gauges only.
 ///
-/// Thread-safe, except that OnSecond is for one thread, and over before Close.
+/// Thread-safe, except that OnSecond must be called on one thread and return before Close.
 class SlotsWatch {
  public:
-  /// Configs beyond it have no gauges of their own.
+  /// Configs beyond this number have no gauges of their own.
   static constexpr std::size_t kMaxConfigs = 100;
 
   /// `store` must live until Close.
@@ -35,31 +35,31 @@ class SlotsWatch {
 
   /// Call it every second; `now` is the time since the epoch.
   void OnSecond(Nanos now);
-  /// The store is not called any more, also by answers that come late.
+  /// Stops calling the store, also from late answers.
   void Close();
-  /// Whether the store answered when it was last asked.
+  /// Whether the store answered the last probe.
   bool up() const noexcept { return state_->up; }
 
   void Collect(telemetry::TextWriter& out) const;
-  /// Only what was read from the store, for who has no API.
+  /// Only what was read from the store, for processes without the API.
   void CollectStore(telemetry::TextWriter& out) const;
 
  private:
   using Standing = std::pair<Backlog, std::optional<Millis>>;  // and when it is caught up
 
-  // Outlives an answer that comes late.
+  // Outlives late answers.
   struct State {
     std::atomic<bool> up{true};
     std::atomic<bool> asking{false};
     std::atomic<bool> reading{false};
-    // Of the steady clock; touched by whoever set or clears `reading`.
+    // Times of the steady clock; accessed only by the thread that sets or clears `reading`.
     Nanos began_reading = 0;
     Nanos next_reading = 0;
     std::mutex mutex;
     std::vector<Standing> standings;
-    // Recursive: a store that refuses a call answers it at once, and the next one follows.
+    // Recursive: a store that refuses a call answers it immediately, and the next call follows.
     std::recursive_mutex calling;
-    SlotStore* store = nullptr;  // under `calling`; none: closed
+    SlotStore* store = nullptr;  // under `calling`; null: closed
   };
   static void ReadPlans(const std::shared_ptr<State>& state,
                         const std::shared_ptr<std::vector<Standing>>& read, std::size_t at);

@@ -4,7 +4,7 @@
 #include "slots/postgres/reading.h"
 #include "slots/postgres/slot_store.h"
 
-// Events that are over and old leave the live table.
+// Moves old finished events out of the live table.
 
 namespace weir::slots::postgres {
 namespace {
@@ -22,7 +22,7 @@ Params SetParams(Millis before, std::size_t limit) {
 
 void PostgresSlotStore::Retire(Retention retention, Done<Retired> done) {
   worker_->Post([this, retention, done = std::move(done)]() mutable {
-    // Repeating a statement whose answer was lost moves one more set, which does no harm.
+    // Repeating a statement whose answer was lost moves one more set, which is harmless.
     worker_->RunLong(
         "SELECT weir_slots_archive($1, $2::int)", SetParams(retention.over_before, retention.limit),
         [this, retention, done = std::move(done)](const ArchiveAnswer& moved) {

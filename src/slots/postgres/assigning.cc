@@ -10,7 +10,7 @@
 #include "slots/postgres/slot_store.h"
 #include "slots/postgres/timings.h"
 
-// A batch of events gets its slots: a function call for each config.
+// Assigns a batch of events: one function call for each config.
 
 namespace weir::slots::postgres {
 namespace {
@@ -25,15 +25,15 @@ constexpr int kOtherVersion = 9;
 constexpr std::int64_t kRefused = -1;
 constexpr Millis kHeldUp = -2;
 
-// Windows of others' transactions are passed over, as far as the headroom reaches. A transaction
-// that got no processor for a second may hold the first open window while others fill a hundred
-// behind it: that is no reason to refuse anybody, so it is waited for, all in all three seconds.
-// Only then: whoever finds no room for another reason would keep everybody waiting with him.
+// Windows locked by other transactions are skipped, as far as the headroom reaches. A transaction
+// that gets no processor for a second may hold the first open window while others fill a hundred
+// after it. That is no reason to refuse requests, so this waits for it, up to three seconds in
+// total; but only then: a request that finds no room for other reasons would delay all others.
 constexpr const char* kPause = "SELECT pg_sleep(0.05)";
 constexpr int kMostPauses = 60;
 
-// An id that stands in one batch with many payloads must not become as many calls: what is unknown
-// then stays the answer to the one before.
+// An ID that occurs in one batch with many payloads must not cause as many calls: beyond this, the
+// remaining ones keep the answer of the one before.
 constexpr int kMostRepeats = 8;
 
 Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group, const Config* timed) {
@@ -71,19 +71,19 @@ Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group, cons
 
 }  // namespace
 
-// What happens to one AssignMany until all of its groups are answered. On the worker's thread.
+// The state of one AssignMany until all of its groups are answered. On the worker's thread.
 struct PostgresSlotStore::Assignment {
   std::vector<Ask> asks;
   Batch batch;
   std::vector<Answer> answers;
-  std::size_t open = 0;  // groups that are not answered yet
+  std::size_t open = 0;  // groups not answered yet
   Status failure;
   SlotStore::Done<std::vector<Answer>> done;
   std::vector<std::size_t> again;  // asks whose event was being archived, or whose config is new
   std::vector<std::string> stale;  // configs whose calendars must be read
-  bool held_up = false;            // some of `again` wait for windows that others hold
-  int pauses = 0;                  // made before it
-  int repeats = 0;  // how often it asks for what another one with the same id left unknown
+  bool held_up = false;            // some of `again` wait for windows that other transactions hold
+  int pauses = 0;                  // pauses made so far
+  int repeats = 0;  // how often it has repeated asks that a request with the same ID left unknown
 
   Assignment(std::vector<Ask> given, SlotStore::Done<std::vector<Answer>> callback)
       : asks(std::move(given)), batch(asks), answers(asks.size()), done(std::move(callback)) {}
@@ -117,7 +117,7 @@ struct PostgresSlotStore::Assignment {
     }
   }
 
-  /// Takes the answers to `which`, or fails; then goes on.
+  /// Stores the answers to `which` and calls `then`, or fails.
   template <typename Then>
   void Take(const std::vector<std::size_t>& which, Result<std::vector<Answer>> given, Then then) {
     if (!given.ok()) return done(given.error());

@@ -3,7 +3,7 @@
 #include "drivers/postgres/worker.h"
 #include "slots/postgres/slot_store.h"
 
-// Notes of claims that were made on the database itself, for the audit log of a service.
+// Notes of claims that were made directly on the database, for the audit log of a service.
 
 namespace weir::slots::postgres {
 namespace {
@@ -14,7 +14,7 @@ using weir::postgres::Worker;
 
 }  // namespace
 
-// A transaction that claims lasts seconds at most, so nobody adds to the minute before the last.
+// A claiming transaction lasts seconds at most, so nothing is added to minutes before the last one.
 void PostgresSlotStore::TakeNotes(Millis now, Done<std::vector<ClaimNote>> done) {
   worker_->Ask(
       &Worker::Run,

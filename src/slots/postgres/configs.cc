@@ -5,7 +5,7 @@
 #include "slots/postgres/slot_store.h"
 #include "slots/timing.h"
 
-// Configs: their versions and which is in force.
+// Configs: their versions and which one is active.
 
 namespace weir::slots::postgres {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::string_view kConfigColumns =
 
 std::string ConfigQuery(std::string_view rest) { return std::string(kConfigColumns).append(rest); }
 
-// One row per tenant, or one for a config without.
+// One row per tenant, or a single row for a config without tenants.
 Result<std::vector<Config>> ReadConfigs(const Rows& rows) {
   std::vector<Config> configs;
   for (int row = 0; row < rows.size(); ++row) {
@@ -67,7 +67,7 @@ void PostgresSlotStore::PutConfig(Config config, Done<Config> done) {
   params.Int(config.headroom).Int(config.fair_windows).TextArray(tenants).IntArray(weights);
   params.Int(config.created_at).Text(FormatCalendar(config.calendar));
   params.Int(static_cast<std::int64_t>(config.past));
-  // On the slow lane: with many slots of another window size it reads them all.
+  // As a long change: with many slots of another window size it reads them all.
   worker_->Ask(&Worker::RunLongChange,
                "SELECT weir_slots_put_config($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint)",
                std::move(params), std::move(done),
@@ -104,7 +104,7 @@ void PostgresSlotStore::Deactivate(std::string name, Done<bool> done) {
                [](const Rows& rows) { return rows.Int(0, 0) != 0; });
 }
 
-// The latest versions, in force or not, of configs whose calendars have changed.
+// Reads the latest versions, active or not, of configs whose calendars have changed.
 void PostgresSlotStore::LearnTimings(std::vector<std::string> names,
                                      std::function<void(Status)> then) {
   if (names.empty()) return then({});

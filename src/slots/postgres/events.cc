@@ -8,7 +8,7 @@
 #include "slots/postgres/slot_store.h"
 #include "slots/postgres/timings.h"
 
-// One event: look, cancel, reschedule, restore; and lists of them.
+// One event: look, cancel, reschedule, restore; and lists of events.
 
 namespace weir::slots::postgres {
 namespace {
@@ -18,7 +18,7 @@ using weir::postgres::Rows;
 using weir::postgres::Worker;
 using EventAnswer = weir::postgres::Answer;
 
-constexpr int kMaxTries = 5;  // a config that changes faster than that is not followed
+constexpr int kMaxTries = 5;  // gives up on a config that changes faster than that
 
 constexpr std::string_view kEventColumns =
     "SELECT s.event_id, (SELECT config_name FROM rate_limit_config c WHERE c.config_id = "
@@ -40,7 +40,7 @@ Event ReadEvent(const Rows& rows, int row) {
           .error = std::string(rows.Text(row, 13))};
 }
 
-// WS01n: the event's state n does not allow it.
+// SQLSTATE WS01n: the event's state n does not allow the operation.
 Error NotAllowed(const EventAnswer& answer) {
   if (!answer.sqlstate.starts_with("WS01")) return answer.status.error();
   const auto state = static_cast<State>(answer.sqlstate.back() - '0');
@@ -52,7 +52,7 @@ Error NotAllowed(const EventAnswer& answer) {
 void PostgresSlotStore::Look(std::string event_id, Done<std::optional<Event>> done) {
   worker_->Post([this, event_id = std::move(event_id), done = std::move(done)]() mutable {
     Params params = std::move(Params().Text(event_id));
-    // A row for each change, or one without; the latest few changes.
+    // A row for each of the latest few changes, or one row without a change.
     worker_->Run(EventQuery("payload, h.at, h.what, h.detail FROM rate_limit_event_slot s "
                             "LEFT JOIN LATERAL (SELECT * FROM rate_limit_event_change x "
                             "WHERE x.event_id = s.event_id ORDER BY at DESC LIMIT 100) h ON true "
@@ -77,7 +77,7 @@ void PostgresSlotStore::AnswerGone(const std::string& event_id, Done<std::option
   LookInArchive(event_id, [done = std::move(done)](Result<std::optional<Event>> event) {
     if (!event.ok()) return done(event.error());
     if (!event->has_value()) return done(std::optional<T>());
-    if constexpr (std::is_same_v<T, Slot>) {  // who cancels it again
+    if constexpr (std::is_same_v<T, Slot>) {  // it was cancelled before: same answer
       if ((*event)->state == State::kCancelled) return done(std::optional<T>((*event)->slot));
     }
     done(Error{Code::kFailedPrecondition,
@@ -101,7 +101,7 @@ struct PostgresSlotStore::Moving {
   MoveRequest request;
   bool from_cancelled = false;
   Done<std::optional<Answer>> done;
-  bool accepted = false;  // its time is one that it was accepted for
+  bool accepted = false;  // the event has been accepted for this time before
   Config timed = {};      // version 0: without a calendar
   int tries = 0;
 };
@@ -114,7 +114,7 @@ void PostgresSlotStore::Restore(MoveRequest request, Done<std::optional<Answer>>
   Move(std::make_shared<Moving>(Moving{std::move(request), true, std::move(done)}));
 }
 
-// The config's calendar matters, and maybe the time that the event has asked for.
+// Reads the config's calendar and, if needed, the time that the event had requested; then moves it.
 void PostgresSlotStore::TimeAndMove(const std::shared_ptr<Moving>& moving) {
   Look(moving->request.event_id, [this, moving](Result<std::optional<Event>> event) {
     if (!event.ok()) return moving->done(event.error());
@@ -140,7 +140,7 @@ void PostgresSlotStore::Move(std::shared_ptr<Moving> moving) {
     const MoveRequest& request = moving->request;
     std::optional<Timing> timing;
     Millis earliest = request.requested.value_or(0);
-    if (moving->timed.version > 0) {  // then TimeAndMove has seen to the time
+    if (moving->timed.version > 0) {  // TimeAndMove has filled in the time
       timing.emplace(moving->timed, MachineMillis());
       const auto open =
           moving->accepted ? std::optional(timing->Again(earliest)) : timing->Earliest(earliest);
@@ -187,7 +187,7 @@ void PostgresSlotStore::ListDue(DueQuery query, Done<std::vector<Event>> done) {
   params.Text(query.config).Int(query.before).Int(static_cast<std::int64_t>(query.limit));
   params.Int(static_cast<std::int64_t>(query.state)).Int(query.after_time);
   params.Text(query.after_event);
-  // The classes first, so that each is a range of the index of due events.
+  // Enumerates the tenant classes, so that each is a range of the index of due events.
   const char* const due =
       "NULL FROM (SELECT DISTINCT config_id FROM rate_limit_config WHERE config_name = $1) g "
       "CROSS JOIN LATERAL (SELECT '' UNION SELECT unnest(tenants) FROM rate_limit_config t "

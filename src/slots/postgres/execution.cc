@@ -17,12 +17,12 @@ using weir::postgres::Rows;
 using weir::postgres::Worker;
 using ExecutionAnswer = weir::postgres::Answer;
 
-constexpr std::int64_t kRandomMask = 0x3fffffff;  // hashes are added to it in SQL
+constexpr std::int64_t kRandomMask = 0x3fffffff;  // SQL adds hashes to it
 
 constexpr const char* kClaim =
     "SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, $6, $7, $8::int, "
     "$9::bigint[], $10::bigint[])";
-// With a note of it in the same transaction. The last row tells of the call itself.
+// Also writes a note of it, in the same transaction. The last row describes the call itself.
 constexpr const char* kClaimAndNote =
     "WITH claimed AS MATERIALIZED (SELECT * FROM weir_slots_claim_open($1, $2::int, $3, $4, $5, "
     "$6, $7, $8::int, $9::bigint[], $10::bigint[])), noted AS (INSERT INTO rate_limit_claim_note "
@@ -31,10 +31,10 @@ constexpr const char* kClaimAndNote =
     "DO UPDATE SET events = n.events + excluded.events) SELECT * FROM claimed";
 static_assert(kNoteMillis == 60'000);
 
-// As the SQL reads it: a time by the store's clock, or, not above 0, how long ago.
+// As the SQL expects it: a time by the store's clock, or, if not above 0, minus the age.
 Millis OverOf(const Finish& end) { return end.now - end.ago; }
 
-// The last row tells of the call itself.
+// The last row describes the call itself.
 Claim ReadClaim(const Rows& rows, const std::string& config) {
   const int last = rows.size() - 1;
   Claim claim{.now = rows.Int(last, 9), .events = {}, .capped = rows.Int(last, 10) != 0};
@@ -54,7 +54,7 @@ Claim ReadClaim(const Rows& rows, const std::string& config) {
   return claim;
 }
 
-// The end of the open time that `now` is in.
+// The end of the open time that contains `now`.
 Millis ClosingAfter(const Calendar& calendar, Millis now) {
   if (!calendar.any()) return kMaxInstant;
   const std::optional<OpenTime> open = OpenTimes(calendar).At(now);
@@ -83,11 +83,11 @@ Params PlainParams(const Work& ending) {
 
 }  // namespace
 
-// What happens to one FinishMany until all of it is answered. On the worker's thread.
+// The state of one FinishMany until all of it is answered. On the worker's thread.
 struct PostgresSlotStore::Ending {
   std::vector<Finish> ends;
   std::vector<Finished> answers;
-  std::vector<std::size_t> plain;  // those that go in one statement
+  std::vector<std::size_t> plain;  // those that are sent in one statement
   std::size_t open = 0;
   Status failure;
   SlotStore::Done<std::vector<Finished>> done;
@@ -108,8 +108,8 @@ void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
     const Config* const timed = Timed(request.config);
     AppendOpenNow(params, timed, request.now > 0 ? request.now : MachineMillis());
     const Calendar calendar = timed == nullptr ? Calendar{} : timed->calendar;
-    // Claiming is not idempotent: what an answer that was lost has claimed comes back when its
-    // lease ends.
+    // Claiming is not idempotent: events claimed by a call whose answer was lost are due again when
+    // their lease ends.
     worker_->RunOnce(
         request.noted ? kClaimAndNote : kClaim, std::move(params),
         [this, request, calendar, done = std::move(done)](const ExecutionAnswer& answer) {
@@ -131,7 +131,7 @@ void PostgresSlotStore::ClaimDue(ClaimRequest request, Done<Claim> done) {
   });
 }
 
-// Each in a transaction of its own: it locks windows before the event, as moving does.
+// Each in its own transaction: it locks windows before the event, as moving does.
 void PostgresSlotStore::Retry(const std::shared_ptr<Ending>& work, std::size_t index,
                               const Config* timed) {
   const Finish& end = work->ends[index];

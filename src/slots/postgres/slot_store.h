@@ -19,12 +19,12 @@ namespace weir::slots::postgres {
 
 struct Options {
   std::string url = {};         ///< postgres://…
-  std::size_t connections = 2;  ///< besides one for long reads
+  std::size_t connections = 2;  ///< plus one for long reads
 };
 
 /// Slots in PostgreSQL: one function call per config of a batch, all in one round trip; see
 /// sql/tables.sql for how the functions work. Any number of processes may share a database. The
-/// tables are made on the first use; until the server can be reached, everything is answered with
+/// tables are created on first use; until the server can be reached, every call is answered with
 /// kUnavailable.
 class PostgresSlotStore final : public SlotStore {
  public:
@@ -61,7 +61,7 @@ class PostgresSlotStore final : public SlotStore {
   struct Moving;
 
   void LookInArchive(std::string event_id, Done<std::optional<Event>> done);
-  /// Answers a call about an event that is not in the live table.
+  /// Answers a call for an event that is not in the live table.
   template <typename T>
   void AnswerGone(const std::string& event_id, Done<std::optional<T>> done);
   void Assign(const std::shared_ptr<Assignment>& work);
@@ -72,12 +72,12 @@ class PostgresSlotStore final : public SlotStore {
   void TimeAndMove(const std::shared_ptr<Moving>& moving);
   void Retry(const std::shared_ptr<Ending>& work, std::size_t index, const Config* timed);
   void TimeAndRetry(const std::shared_ptr<Ending>& work, std::size_t index);
-  /// The config, if its events need a Timing and it has been read.
+  /// The config, if its events need a Timing and it has been read; else null.
   const Config* Timed(std::string_view config) const;
   void LearnTimings(std::vector<std::string> names, std::function<void(Status)> then);
 
-  // Of configs with a calendar or a rule for the past, as they were read last; on the worker's
-  // thread. The database answers when one is out of date.
+  // Configs with a calendar or a rule for the past, as last read; used on the worker's
+  // thread only. The database reports when one is out of date.
   std::map<std::string, Config, std::less<>> timings_;
   std::unique_ptr<weir::postgres::Worker> worker_;
 };

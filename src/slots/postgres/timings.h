@@ -8,12 +8,12 @@
 
 namespace weir::slots::postgres {
 
-/// The parameters version, from and until of a function: what `timed` says, if it is not null, for
-/// events that may go from `earliest` on.
+/// Appends the parameters version, from and until of a function: those of `timed`, if not null, for
+/// events that may be placed from `earliest` on.
 void AppendTiming(weir::postgres::Params& params, const Config* timed,
                   std::optional<Timing>& timing, std::span<const Millis> earliest);
 
-/// The open times around `now`, for claims. The database's clock may differ from this machine's.
+/// Appends the open times around `now`, for claims. The database's clock may differ from this one.
 void AppendOpenNow(weir::postgres::Params& params, const Config* timed, Millis now);
 
 }  // namespace weir::slots::postgres

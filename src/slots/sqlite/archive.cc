@@ -20,7 +20,7 @@ struct Gone {
   bool holds_place;
 };
 
-// The oldest of one config and state, as many as still go.
+// The oldest of one config and state, up to what is left of the limit.
 Status FindGone(Connection& connection, std::int64_t config_id, State state, Millis before,
                 std::size_t limit, std::vector<Gone>& gone) {
   Result<Statement> query = connection.Prepare(kFindGone);

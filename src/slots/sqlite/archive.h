@@ -7,14 +7,14 @@
 #include "slots/execution.h"
 #include "weir/result.h"
 
-// Events that are over and old leave the live table. Inside a job of the writer, except for
+// Moves old finished events out of the live table. Runs inside a job of the writer, except for
 // reading.
 
 namespace weir::slots::sqlite {
 
 Result<Retired> RetireEvents(weir::sqlite::Connection& connection, const Retention& retention);
 
-/// An event of the archive.
+/// An event in the archive.
 Result<std::optional<Event>> LookInArchive(weir::sqlite::Connection& connection,
                                            std::string_view event_id);
 

@@ -7,7 +7,7 @@
 #include "slots/sqlite/transaction.h"
 #include "slots/window.h"
 
-// How the execution of each config stands.
+// The execution backlog of each config.
 
 namespace weir::slots::sqlite {
 namespace {
@@ -22,7 +22,7 @@ std::vector<std::string> ClassesOf(const StoredConfig& stored) {
   return classes;
 }
 
-/// What is not due yet in the present window.
+/// Events of the present window that are not due yet.
 Result<std::int64_t> CountSoon(Connection& connection, const StoredConfig& stored,
                                const Backlog& backlog) {
   std::int64_t soon = 0;

@@ -10,7 +10,7 @@ namespace weir::slots::sqlite {
 
 // Jobs of the writer: see SlotStore.
 
-/// In the transaction of the claim.
+/// Runs in the transaction of the claim.
 Status NoteClaim(weir::sqlite::Connection& connection, const ClaimRequest& request,
                  const Claim& claim);
 Result<std::vector<ClaimNote>> TakeClaimNotes(weir::sqlite::Connection& connection, Millis now);

@@ -76,7 +76,7 @@ Status RefreshWindows(Connection& connection, std::int64_t id, const Config& con
   if (!s.ok()) return s;
   s = CountTenants(connection, id, config, version);
   if (!s.ok() || (config.tenants.empty() && version == 1)) return s;
-  // An event's class follows its config's tenants.
+  // Update the events' classes to the config's tenants.
   return connection.Run(kClassifyEvents, id, config.name, version, config.tenants.size());
 }
 

@@ -10,7 +10,7 @@
 
 namespace weir::slots::sqlite {
 
-/// A config with the number that its windows and slots are kept under.
+/// A config and the ID under which its windows and slots are stored.
 struct StoredConfig {
   std::int64_t id = 0;
   Config config;
@@ -27,9 +27,9 @@ Result<std::vector<Config>> LoadConfigs(weir::sqlite::Connection& connection,
                                         std::optional<std::string_view> name);
 Result<std::string> NameOf(weir::sqlite::Connection& connection, std::int64_t id);
 
-/// Inserts the next version and brings the windows of its size up to date: what slots of other
-/// sizes take up in them, which are full under the new maximum, what each tenant has in them.
-/// Answers the version.
+/// Inserts the next version and updates the windows of its size: the room that slots of other
+/// sizes take up in them, which are full under the new maximum, and each tenant's count in them.
+/// Returns the version.
 Result<std::int64_t> InsertConfig(weir::sqlite::Connection& connection, const Config& config);
 Result<bool> DeactivateConfig(weir::sqlite::Connection& connection, std::string_view name);
 

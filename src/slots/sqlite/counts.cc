@@ -12,8 +12,8 @@ using weir::sqlite::Statement;
 
 Result<std::int64_t> GrantsLeft(Connection& connection, std::int64_t config_id, GrantWindow window,
                                 std::int64_t max, Millis lease) {
-  // The first windows after this one that grants for later ones fall into, as far as its own may
-  // still be open when they begin.
+  // The first windows after this one in which later grants are counted, as far as this window's
+  // grants may still be open when they begin.
   auto windows = connection.ReadAll(
       kLaterWithGrants, [](const Statement& row) { return row.Int(0); }, config_id, window.size,
       window.start, lease);

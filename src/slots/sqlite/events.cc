@@ -41,7 +41,7 @@ Error LeftAs(State state) {
   return {Code::kFailedPrecondition, StateName(state) + std::string(" and archived")};
 }
 
-// What moving an event answers that is only in the archive, or nowhere.
+// The answer to moving an event that is only in the archive, or does not exist.
 Result<std::optional<Answer>> MoveArchived(Connection& connection, std::string_view event_id) {
   Result<std::optional<Event>> left = LookInArchive(connection, event_id);
   if (!left.ok()) return left.error();
@@ -70,7 +70,7 @@ Status ReadHistory(Connection& connection, Event& event) {
   return {};
 }
 
-// Whoever had claimed it is gone; the next claim of the config would notice, but there may be none.
+// The claimer is gone. The next claim of the config would notice that, but there may be none.
 bool Lapsed(const StoredSlot& event, Millis now) {
   return event.state == State::kClaimed && event.lease_until <= now;
 }
@@ -106,13 +106,13 @@ Status Settle(Connection& connection, const StoredSlot& old, const NewPlace& pla
 struct Wanted {
   const std::string& config;
   Millis requested;  ///< what the event keeps as its requested time
-  Millis earliest;   ///< before the config's calendar
-  bool accepted;     ///< has been accepted for that time before: not refused if it has passed
+  Millis earliest;   ///< before the config's calendar is applied
+  bool accepted;     ///< it was accepted for that time before: not refused if the time has passed
   std::int64_t random;
   bool retry = false;  ///< after a failure: the config need not be active
 };
 
-// Any outcome but kNew may leave changes behind: the job must be undone.
+// On any outcome but kNew, changes may remain: the caller must roll back.
 Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Wanted& wanted) {
   Result<std::optional<StoredConfig>> stored =
       wanted.retry ? LoadLatest(connection, wanted.config) : LoadActive(connection, wanted.config);
@@ -139,8 +139,8 @@ Result<Answer> Replace(Connection& connection, const StoredSlot& old, const Want
                                     wanted.requested, **window, scheduled}};
 }
 
-// A claimed event is due again where it was, in the class that its tenant belongs to by now: in one
-// that is gone nobody would claim it.
+// Makes a claimed event due again where it was, in its tenant's present class: in a class that no
+// longer exists, no claim would find it.
 Status Return(Connection& connection, const StoredSlot& event) {
   Result<std::optional<StoredConfig>> stored = LoadLatest(connection, event.slot.config);
   if (!stored.ok()) return stored.error();
@@ -171,7 +171,7 @@ Result<std::optional<Event>> LookAt(Connection& connection, std::string_view eve
 }
 
 Result<std::vector<Event>> ListEvents(Connection& connection, const DueQuery& query) {
-  // Said twice, since SQLite does not see that it is what the index of ended events holds.
+  // Stated twice: SQLite does not see by itself that the index of ended events applies.
   const bool ended = query.state == State::kDone || query.state == State::kFailed ||
                      query.state == State::kCancelled;
   const std::string in_state = "WHERE state = " + std::to_string(static_cast<int>(query.state)) +
@@ -224,7 +224,7 @@ Result<std::optional<Answer>> MoveEvent(Connection& connection, const Moving& mo
     stayed.outcome = answer->outcome;
     return Error{Code::kFailedPrecondition, "the event keeps its slot"};
   }
-  // Whoever moves it wants it to be tried as often as before.
+  // After a move, the event gets the full number of tries again.
   Status s = connection.Run(kForgetFailures, request.event_id);
   if (!s.ok()) return s.error();
   s = NoteChange(connection, request.event_id, MachineMillis(),
@@ -240,7 +240,7 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
   const StoredSlot& old = **found;
   const bool open = old.state == State::kScheduled || old.state == State::kClaimed;
   if (old.attempts != end.attempt || end.attempt < 1) return Finished::kLost;
-  if (old.state == State::kFailed) return Finished::kAlready;  // given up by the same call
+  if (old.state == State::kFailed) return Finished::kAlready;  // given up by the same call before
   if (!open) return Finished::kLost;
   if (old.state == State::kScheduled && old.claimed_at == 0) return Finished::kAlready;
   if (Status s = connection.Execute("SAVEPOINT retry"); !s.ok()) return s.error();
@@ -248,7 +248,7 @@ Result<Finished> RetryEvent(Connection& connection, const Finish& end, Millis no
       Replace(connection, old,
               {old.slot.config, old.slot.requested, *end.retry_at, true, end.random, true});
   if (!moved.ok()) return moved.error();
-  if (moved->outcome != Outcome::kNew) {  // due at once, where it was
+  if (moved->outcome != Outcome::kNew) {  // due immediately, where it was
     if (Status s = connection.Execute("ROLLBACK TO retry"); !s.ok()) return s.error();
     if (Status s = Return(connection, old); !s.ok()) return s.error();
   }

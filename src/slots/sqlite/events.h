@@ -9,7 +9,7 @@
 #include "slots/slot.h"
 #include "weir/result.h"
 
-// One event: look, cancel, move; and lists. What changes something runs inside a job of the writer.
+// One event: look, cancel, move; and lists. Functions that change data run in a job of the writer.
 
 namespace weir::slots::sqlite {
 
@@ -20,12 +20,12 @@ Result<std::vector<Event>> ListEvents(weir::sqlite::Connection& connection, cons
 Result<std::optional<Slot>> CancelEvent(weir::sqlite::Connection& connection,
                                         std::string_view event_id);
 
-/// What a move ends with when the event must stay: carried out of the job by the rollback.
+/// Why a move left the event where it was: kept outside the job, which is rolled back.
 struct Stayed {
   std::optional<Outcome> outcome;
 };
 
-/// Why an event moves, and to where.
+/// A move, and why the event moves.
 struct Moving {
   MoveRequest request;
   bool restoring = false;  ///< from cancelled, else from scheduled or failed
@@ -33,8 +33,8 @@ struct Moving {
 Result<std::optional<Answer>> MoveEvent(weir::sqlite::Connection& connection, const Moving& moving,
                                         Stayed& stayed);
 
-/// Ends one claim with a failure and gives the event a slot again at or after end.retry_at; without
-/// room there it keeps the one it has.
+/// Ends one claim with a failure and gives the event a slot again at or after end.retry_at; if
+/// there is no room, it keeps its slot.
 Result<Finished> RetryEvent(weir::sqlite::Connection& connection, const Finish& end, Millis now);
 
 Status NoteChange(weir::sqlite::Connection& connection, std::string_view event_id, Millis at,

@@ -23,10 +23,10 @@ constexpr int kMaxWindowsAhead = 64;
 constexpr std::int64_t kEndedAtOnce = 10'000;
 constexpr Millis kLongestSpread = 10'000;
 
-/// A due event, before it is chosen.
+/// A due event that may be chosen.
 struct Candidate {
   Claimed claimed;
-  bool beyond = false;  // its class has its share without it
+  bool beyond = false;  // beyond its class's share
 };
 
 /// One call of ClaimEvents. Not thread-safe: lives inside a job.
@@ -82,7 +82,7 @@ class Claiming {
   Claim claim_;
 };
 
-// Nothing is executed while the calendar is closed, nor claimed ahead beyond the cut-off.
+// Nothing is executed while the calendar is closed, nor claimed ahead past the cut-off.
 bool Claiming::IsOpen() {
   if (!config_.calendar.any()) return true;
   const std::optional<OpenTime> open = OpenTimes(config_.calendar).At(claim_.now);
@@ -92,7 +92,7 @@ bool Claiming::IsOpen() {
   return true;
 }
 
-// Claims whose lease has ended are due again. They may have been executed until then.
+// Events whose lease has ended are due again. They may have been executed until then.
 Status Claiming::EndLeases() {
   struct Lapsed {
     std::string event, by, tenant;
@@ -145,8 +145,8 @@ Result<std::vector<Candidate>> Claiming::Near(Millis horizon, std::int64_t budge
     if (!s.ok()) return s.error();
     return near;
   }
-  // Shares that are not whole are rounded by lot, all by the same one, so that they add up: a class
-  // that has a third of a grant gets one in three.
+  // Fractional shares are rounded randomly, all by the same number, so that they add up: a class
+  // with a third of a grant gets one in three.
   std::int64_t upto = request_.random % total_;
   for (const auto& [name, weight] : config_.tenants) {
     const std::int64_t before = std::exchange(upto, upto + weight * budget);
@@ -169,7 +169,7 @@ Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
   if (!near.ok()) return near.error();
   claim_.capped = budget <= 0 && !near->empty();
   if (budget <= 0) return 0;
-  // In the order of their times, whatever their classes.
+  // In order of scheduled time, regardless of class.
   std::stable_sort(near->begin(), near->end(), [](const Candidate& a, const Candidate& b) {
     return a.claimed.slot.scheduled < b.claimed.slot.scheduled;
   });
@@ -190,9 +190,9 @@ Result<std::int64_t> Claiming::Serve(Millis window, std::int64_t budget) {
   return taken;
 }
 
-// What is late is spread over the rest of the window in the order of its times, each at a random
-// moment of its own part of it, so that a backlog does not come in bursts. A few are not made later
-// than they are.
+// Overdue events are spread over the rest of the window in order of their times, each at a random
+// moment of its own part, so that a backlog does not come in bursts. If they are few, they are not
+// delayed further.
 Millis Claiming::LateTime(Millis window, const std::string& event, std::int64_t rank,
                           std::int64_t late) const {
   const Millis from = std::max(claim_.now, window);
@@ -239,7 +239,7 @@ Result<Finished> FinishOne(Connection& connection, const Finish& end, Millis now
   return Finished::kOk;
 }
 
-// Whether this failure is the last one that the event could have.
+// Whether this failure is the last one that the event is allowed.
 Result<bool> IsLast(Connection& connection, const Finish& end) {
   if (end.most_failures == 0 || !end.counts) return false;
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, end.event_id);
@@ -253,7 +253,7 @@ Result<Finished> Retry(Connection& connection, const Finish& end, Millis now) {
   if (!*last) return RetryEvent(connection, end, now);
   Result<Finished> ended = FinishOne(connection, end, now);
   if (!ended.ok() || *ended != Finished::kOk) return ended;
-  // Whoever reschedules it wants it to be tried as often as before.
+  // If it is rescheduled, the event gets the full number of tries again.
   Result<Statement> forget = connection.Prepare(kForgetFailures);
   if (!forget.ok()) return forget.error();
   if (Status s = forget->Bind(1, end.event_id).Run(); !s.ok()) return s.error();

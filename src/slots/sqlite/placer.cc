@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::int64_t kMaxListed = 512;
 
-/// One search. Two passes: everybody's first window at its proportional capacity; then one walk
-/// over the following open windows for all who did not fit. They are sorted, so a window without
-/// room for one has none for those behind him.
+/// One search, in two passes: first, each request's first window at its proportional capacity; then
+/// one walk over the open windows that follow, for all that did not fit. Requests are sorted, so a
+/// window without room for one has none for those after it.
 class Search {
  public:
   Search(const PlaceRules& rules, std::span<const Millis> requested, WindowTable& table)
@@ -51,10 +51,10 @@ class Search {
   const std::int64_t share_;
   std::vector<std::optional<Millis>> placed_;
   std::vector<bool> ended_;
-  std::vector<std::size_t> left_;  // did not fit into their first windows
+  std::vector<std::size_t> left_;  // requests that did not fit into their first windows
   std::vector<WindowRoom> candidates_;
-  std::vector<Taken> taken_;  // of the candidates, in step with them
-  Millis next_ = 0;           // where the candidates end
+  std::vector<Taken> taken_;  // parallel to candidates_
+  Millis next_ = 0;           // the end of the candidates
 };
 
 Result<WindowRoom> Search::FindOrCreate(Millis start) {
@@ -171,7 +171,7 @@ Result<std::vector<std::optional<Millis>>> Place(const PlaceRules& rules,
                                                  WindowTable& table) {
   if (open.empty()) {
     PlaceRules always = rules;
-    always.last = kMaxInstant + 1 - rules.size;  // no event has a time that could not be written
+    always.last = kMaxInstant + 1 - rules.size;  // no event has a time beyond kMaxInstant
     return Search(always, requested, table).Run();
   }
   std::vector<std::optional<Millis>> placed(requested.size());

@@ -8,7 +8,7 @@
 namespace weir::slots::sqlite {
 namespace {
 
-// A trigger, so that stores which were never restored do not pay for it.
+// A trigger, so that stores that were never restored pay nothing for it.
 std::string MarkAssignedUntil(Millis until) {
   return "DROP TRIGGER IF EXISTS rate_limit_event_restored; "
          "CREATE TRIGGER rate_limit_event_restored AFTER INSERT ON rate_limit_event_slot "

@@ -8,12 +8,12 @@
 
 namespace weir::slots::sqlite {
 
-/// Slots in the embedded database. Writes are jobs of its one writer, so batches run one after
-/// another and share commits. Reads run on its readers' threads; at most one Verify runs at a time,
-/// and too many that wait are refused with kResourceExhausted.
+/// Slots in the embedded database. Writes are jobs of its single writer, so batches run one after
+/// another and share commits. Reads run on its reader threads; at most one Verify runs at a time,
+/// and if too many are waiting, more are refused with kResourceExhausted.
 class SqliteSlotStore final : public SlotStore {
  public:
-  /// Makes the tables if need be. `database` must outlive the store.
+  /// Creates the tables if needed. `database` must outlive the store.
   static Result<std::unique_ptr<SqliteSlotStore>> Open(weir::sqlite::Database& database);
   /// The database must have finished the store's jobs, or be closed after this.
   ~SqliteSlotStore() override = default;

@@ -47,7 +47,7 @@ Status InsertSlot(Statement& insert, const StoredConfig& stored, const Slot& slo
   return insert.Run();
 }
 
-// Places the asks `indexes`, which are of one class and sorted by time.
+// Assigns the asks at `indexes`, which are of one class and sorted by time.
 Status AssignClass(Connection& connection, const StoredConfig& stored,
                    std::string_view tenant_class, std::span<const Ask> asks,
                    const std::vector<std::size_t>& indexes, Timing& timing,
@@ -78,19 +78,19 @@ Status AssignClass(Connection& connection, const StoredConfig& stored,
   return {};
 }
 
-// What an event that is there already means to who asks for it.
+// The outcome of an ask whose event already exists.
 Outcome OutcomeOf(const StoredSlot& there, const Ask& ask) {
-  // An external event is older than payloads.
+  // External events were assigned before payloads were stored.
   const bool same = there.slot.config == ask.config && there.slot.requested == ask.requested &&
                     there.slot.tenant == ask.tenant &&
                     (there.state == State::kExternal || there.payload == ask.payload);
-  // Also if it was cancelled: this is a request for another event, which must not be dropped
+  // Even if the event was cancelled: this ask is for another event, which must not be dropped
   // silently.
   if (!same) return Outcome::kConflict;
   return there.state == State::kCancelled ? Outcome::kCancelled : Outcome::kExisting;
 }
 
-// A slot of an older window size also took up room in the windows of today's size.
+// A slot of an older window size also took up room in windows of the present size.
 Status Uncarry(Connection& connection, const StoredSlot& gone, const Config& config) {
   return connection.Run(kUncarry, gone.config_id, config.window_size,
                         WindowOf(gone.slot.scheduled, config.window_size), config.max_per_window);
@@ -133,7 +133,7 @@ Status AssignGroup(Connection& connection, std::span<const Ask> asks, const Conf
     if (!left.ok()) return left.error();
     if (left->has_value()) {
       const Event& event = **left;
-      // The archive keeps no payloads: there is none to compare.
+      // The archive keeps no payloads, so there is nothing to compare with.
       const StoredSlot there{
           .slot = event.slot, .state = event.state, .payload = asks[index].payload};
       answers[index] = {OutcomeOf(there, asks[index]), event.slot};

@@ -20,7 +20,7 @@ struct WindowRoom {
   bool open = true;
 };
 
-/// So many places taken in one window.
+/// The number of places taken in one window.
 struct Taken {
   Millis window = 0;
   std::int64_t count = 0;
@@ -44,11 +44,11 @@ class WindowTable {
   Result<std::optional<WindowRoom>> Find(Millis start);
   /// Open windows in order from `from` on, ending early where the next window has no row.
   Result<std::vector<WindowRoom>> ListOpen(Millis from, std::size_t limit);
-  /// Rows for `count` windows from `from` on, where they are missing.
+  /// Inserts the missing rows among the `count` windows from `from` on.
   Status Create(Millis from, std::size_t count);
   /// Adds to the counters, closes full windows and gives them successors.
   Status Take(std::span<const Taken> taken);
-  /// One place less.
+  /// Frees one place.
   Status GiveBack(Millis window);
 
  private:

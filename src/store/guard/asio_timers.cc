@@ -8,7 +8,7 @@
 
 namespace weir::store::guard {
 
-/// Outlives its owner while a handler is still queued; then there is nothing left in `running`.
+/// Outlives its owner while a handler is still queued; nothing is left in `running` then.
 struct AsioTimers::State {
   explicit State(boost::asio::io_context& context) : io(context) {}
 
@@ -37,7 +37,7 @@ Timers::Id AsioTimers::After(std::chrono::nanoseconds wait, std::function<void()
   };
   std::unique_ptr<boost::asio::steady_timer> timer;
   if (wait.count() <= 0) {
-    boost::asio::post(state_->io, std::move(due));  // without the system call that a timer takes
+    boost::asio::post(state_->io, std::move(due));  // avoids the system call that a timer needs
   } else {
     timer = std::make_unique<boost::asio::steady_timer>(state_->io);
     timer->expires_after(wait);

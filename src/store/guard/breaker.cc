@@ -20,7 +20,7 @@ Breaker::Breaker(const BreakerOptions& options, const Clock* clock, OnChange on_
 void Breaker::Succeeded(std::uint64_t period) noexcept {
   if (period != this->period()) return;
   successes_.fetch_add(1, std::memory_order_relaxed);
-  // Read before write: as long as all goes well, reactors do not take the line from each other.
+  // Read before write: as long as calls succeed, reactors do not contend for the cache line.
   if (in_a_row_.load(std::memory_order_relaxed) != 0) in_a_row_.store(0, std::memory_order_relaxed);
 }
 
@@ -79,7 +79,7 @@ void Breaker::SetLocked(BreakerState state) {
   if (on_change_) on_change_(state);
 }
 
-/// Between half of it and all of it, so that the nodes of a store do not all knock at once.
+/// Between half of it and all of it, so that the nodes of a store do not probe in step.
 Nanos Breaker::Jittered(std::chrono::milliseconds wait) {
   const Nanos whole = std::chrono::nanoseconds(wait).count();
   return std::uniform_int_distribution<Nanos>(whole / 2, whole)(random_);

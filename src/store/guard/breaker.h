@@ -13,12 +13,12 @@ namespace weir::store::guard {
 
 enum class BreakerState : std::uint8_t {
   kClosed,    ///< calls go to the store
-  kHalfOpen,  ///< one probe is under way; all other calls fail at once
-  kOpen,      ///< calls fail at once
+  kHalfOpen,  ///< one probe is under way; all other calls fail immediately
+  kOpen,      ///< calls fail immediately
 };
 
 struct BreakerOptions {
-  /// Opens after so many failures in a row,
+  /// Opens after this many failures in a row,
   std::uint32_t failures = 5;
   /// or when this part of at least `least_calls` calls of the last second failed.
   double ratio = 0.5;
@@ -28,14 +28,14 @@ struct BreakerOptions {
   /// after its return the store decides again.
   std::chrono::milliseconds first_wait{50};
   std::chrono::milliseconds longest_wait{400};
-  /// Of the random part of the waits. 0: drawn.
+  /// For the random part of the waits. 0: chosen at random.
   std::uint32_t seed = 0;
 };
 
 /// Stops calls to a store that does not respond, so that no caller waits for a timeout that is
-/// sure to come. Only a probe (Prober) closes it again.
+/// certain. Only a probe (Prober) closes it again.
 ///
-/// Thread-safe: the calls of all reactors go through one.
+/// Thread-safe: the calls of all reactors share one.
 class Breaker {
  public:
   using OnChange = std::function<void(BreakerState)>;
@@ -47,13 +47,13 @@ class Breaker {
   BreakerState state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool closed() const noexcept { return state() == BreakerState::kClosed; }
 
-  /// Which closed period this is. A call notes it when it begins, so that what happens to it after
-  /// the breaker has opened and closed again is not held against the store.
+  /// The number of the current closed period. A call notes it when it begins, so that its result is
+  /// not counted against the store if the breaker has opened and closed again in between.
   std::uint64_t period() const noexcept { return period_.load(std::memory_order_acquire); }
   void Succeeded(std::uint64_t period) noexcept;
   void Failed(std::uint64_t period);
 
-  /// For the prober: true if it is time for a probe, and the caller must make it now and report.
+  /// For the prober: true if a probe is due; the caller must then make it and report the result.
   bool ClaimProbe();
   void ProbeSucceeded();
   void ProbeFailed();

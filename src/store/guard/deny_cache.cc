@@ -7,7 +7,7 @@
 namespace weir::store::guard {
 namespace {
 
-/// Applications with more charges than this are always asked of the store.
+/// Applications with more charges than this are always sent to the store.
 constexpr std::size_t kMostCharges = 16;
 
 std::chrono::nanoseconds Less(std::chrono::nanoseconds span, Nanos passed) {
@@ -20,7 +20,7 @@ bool Certain(const Charge& charge, const Decision& decision) {
 }
 
 /// A key that is charged twice in one application may be refused because of its first charge, which
-/// was then undone: by itself it could pass.
+/// was then undone: alone it might pass.
 bool AnyTwice(std::span<const Charge> charges) {
   for (std::size_t i = 1; i < charges.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -35,7 +35,7 @@ bool AnyTwice(std::span<const Charge> charges) {
 std::uint64_t HashOf(std::string_view key) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  // FNV leaves the low bits weak for short keys; parts and sets are chosen by them.
+  // FNV leaves the low bits weak for short keys; they choose the part and the set.
   hash ^= hash >> 32;
   hash *= 0xd6e8feb86659fd93;
   return hash ^ (hash >> 32);
@@ -134,7 +134,7 @@ void DenyCache::Put(const Charge& charge, const Decision& decision, std::uint64_
     place = std::min_element(set.begin(), set.end(),
                              [](const Entry& a, const Entry& b) { return a.until < b.until; });
   }
-  // A refusal is worth more than what was said beside one.
+  // A refusal is more useful than a decision that came with one.
   if (place->key == charge.key && decision.allowed() && !place->decision.allowed() &&
       place->until > sent) {
     return;

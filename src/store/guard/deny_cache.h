@@ -1,20 +1,20 @@
 #pragma once
 
 // Keys that are known to be limited until a known time, so that a flood on a blocked key does not
-// reach the store. Right by these rules:
+// reach the store. It is correct by these rules:
 //
-// - Only kLimited of quotas that time alone reopens is kept (not concurrency), for the very quota
-//   and cost it was given for, and never longer than retry_after counted from when the call was
-//   sent: the store decided later than that, so it would still refuse. Others' charges only move
-//   the moment further away.
-// - What gives permits back (refund, reset) forgets the key here at once and, through the channel
-//   (guard.h), on all nodes. An answer that was under way meanwhile is not kept: each part of the
-//   table counts what was forgotten in it, and a call must find the count it noted when it began.
-// - A policy with another quota misses: the quota is part of what is looked up.
-// - While the channel is down nothing is kept and nothing answered from here.
+// - Only kLimited of quotas that reopen by time alone is kept (not concurrency), for exactly the
+//   quota and cost it was given for, and never longer than retry_after counted from when the call
+//   was sent: the store decided later than that, so it would still refuse. Charges by others only
+//   move that time further away.
+// - Operations that return permits (refund, reset) drop the key here immediately and, through
+//   the channel (guard.h), on all nodes. An answer that was under way then is not kept: each part
+//   of the table counts the drops in it, and a call must find the count it noted when it began.
+// - A policy with another quota misses: the quota is part of the lookup key.
+// - While the channel is down nothing is kept and nothing is answered from here.
 //
-// So a key that another node frees may be refused here until that node's message has come: the
-// delay of the channel, and in no case longer than `longest`.
+// So a key that another node frees may be refused here until that node's message arrives: the delay
+// of the channel, and in no case longer than `longest`.
 
 #include <array>
 #include <atomic>
@@ -33,7 +33,7 @@
 
 namespace weir::store::guard {
 
-/// The same on every node, since keys are named by it in messages between them.
+/// The same on every node, since messages between nodes identify keys by it.
 std::uint64_t HashOf(std::string_view key) noexcept;
 
 struct DenyCacheOptions {
@@ -43,11 +43,11 @@ struct DenyCacheOptions {
 
 struct DenyCacheCounts {
   std::uint64_t hits = 0;       ///< applications answered from here
-  std::uint64_t kept = 0;       ///< decisions put in
+  std::uint64_t kept = 0;       ///< decisions added
   std::uint64_t forgotten = 0;  ///< keys that messages or operations named
 };
 
-/// Thread-safe: one for all reactors, in parts with a lock each.
+/// Thread-safe: shared by all reactors, in parts with a lock each.
 class DenyCache {
  public:
   /// Off until SetOn(true).
@@ -60,10 +60,10 @@ class DenyCache {
   /// Answers a kCharge from memory if it is certain to be refused and all its decisions are known.
   bool TryAnswer(Application& application, Nanos now);
 
-  /// To be noted when a charge is sent, and given back with its answer.
+  /// To be noted when a charge is sent, and passed to Keep with its answer.
   std::uint64_t MarkOf(std::string_view key) const noexcept;
-  /// Keeps what the store said to a refused application: the refusals, and beside them what it said
-  /// about its other charges. `marks[i]` is that of charge i when the call was sent at `sent`.
+  /// Keeps the store's answer to a refused application: the refusals, and with them its decisions
+  /// about the other charges. `marks[i]` is that of charge i when the call was sent at `sent`.
   void Keep(const Application& refused, std::span<const std::uint64_t> marks, Nanos sent);
 
   void Forget(std::uint64_t hash);

@@ -10,7 +10,7 @@ namespace {
 
 using telemetry::Level;
 
-/// Errors come with every check while the store is down; one log line in this time is enough.
+/// While the store is down, errors come with every check; one log line per interval is enough.
 constexpr Nanos kLogEvery = 5'000'000'000;
 constexpr std::size_t kHashDigits = 16;
 
@@ -72,7 +72,7 @@ void Guard::OnForgotten(std::span<const std::uint64_t> hashes) {
 }
 
 void Guard::NoteSuccess(std::uint32_t part) noexcept {
-  // Read before write, as in Breaker. Once parts are known, 0 is none of them.
+  // Read before write, as in Breaker. Once parts are known, none of them is part 0.
   const std::uint64_t bit = std::uint64_t{1} << part;
   if ((up_.load(std::memory_order_relaxed) & bit) == 0) {
     up_.fetch_or(bit, std::memory_order_relaxed);
@@ -98,7 +98,7 @@ void Guard::NoteUndecided(const Error& error, std::string_view key) {
   const std::lock_guard lock(mutex_);
   if (now - undecided_logged_at_ < kLogEvery) return;
   undecided_logged_at_ = now;
-  // Up to the values, which may be those of people.
+  // Without the values, which may be personal data.
   Say(Level::kError,
       "a check cannot be decided; it is refused unless its policy has on_store_error: allow",
       {{"error", std::string_view(error.message)}, {"key", key.substr(0, key.find('|'))}});

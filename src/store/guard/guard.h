@@ -1,8 +1,8 @@
 #pragma once
 
 // What stands between the limiter and a store that lives in another process. Guard is what the
-// reactors share: breaker, cache of refusals, the word that goes to other nodes, counts.
-// GuardedStore is a reactor's own part, Prober finds out when the store is back.
+// reactors share: breaker, cache of refusals, messages to other nodes, counters. GuardedStore is a
+// reactor's own part, Prober finds out when the store is back.
 
 #include <array>
 #include <atomic>
@@ -33,34 +33,34 @@ namespace weir::store::guard {
 struct GuardOptions {
   /// From Apply to its answer, whatever the store does.
   std::chrono::milliseconds timeout{100};
-  /// Applications of one reactor that wait for the store at once; more are refused at once.
+  /// Concurrent applications of one reactor that wait for the store; more are refused immediately.
   std::size_t max_waiting = 65'536;
   BreakerOptions breaker;
   DenyCacheOptions cache;
   const Clock* clock = nullptr;  ///< null: SystemClock
-  bool quiet = false;            ///< says nothing in the log: it is somebody else's
+  bool quiet = false;            ///< logs nothing: this is a library in another program
 };
 
-/// Which of the options break a promise, and which one.
+/// Describes the options that break a promise, and which promise.
 std::vector<std::string> DoubtsAbout(const GuardOptions& options);
 
-/// How the store is, for people.
+/// The store's state, for people.
 struct Health {
-  bool up = false;  ///< its last answer was one; of several parts, that of one
-  BreakerState breaker = BreakerState::kClosed;  ///< of several parts, that of the worst
+  bool up = false;  ///< its last call succeeded; of several parts, that of any
+  BreakerState breaker = BreakerState::kClosed;  ///< of several parts, the worst
   bool channel_up = false;                       ///< messages between nodes arrive
   std::string last_error;                        ///< empty: none yet
   Nanos last_error_at = 0;
 };
 
-/// Counts of one reactor's guarded store, written by its thread and read by any.
+/// Counters of one reactor's guarded store, written by its thread and readable by any.
 struct GuardMetrics {
   telemetry::LocalHistogram latency;
   telemetry::LocalCounter calls;
   telemetry::LocalCounter failures;      ///< applications that failed with the store
-  telemetry::LocalCounter undecided;     ///< applications that nobody can decide: FaultOf
+  telemetry::LocalCounter undecided;     ///< applications that cannot be decided at all: FaultOf
   telemetry::LocalCounter timeouts;      ///< applications that it did not decide in time
-  telemetry::LocalCounter short_cut;     ///< applications failed at once: the breaker was open
+  telemetry::LocalCounter short_cut;     ///< applications failed while the breaker was open
   telemetry::LocalCounter late_answers;  ///< calls whose answer came after their timeout
 };
 
@@ -74,25 +74,25 @@ class Guard {
 
   const GuardOptions& options() const noexcept { return options_; }
   const Clock& clock() const noexcept { return clock_; }
-  /// Each part of the store has its own: a dead shard must not take the others along.
+  /// Each part of the store has its own: a dead shard must not affect the others.
   Breaker& breaker(std::uint32_t part = 0) noexcept { return breakers_[part]; }
   DenyCache& cache() noexcept { return cache_; }
   std::shared_ptr<GuardMetrics> AddMetrics();
 
   /// Before the reactors start.
   void SetPublish(Publish publish) { publish_ = std::move(publish); }
-  /// The channel between nodes came or went. Until it comes the cache is off.
+  /// The channel between nodes came up or went down. The cache is off while it is down.
   void SetChannelUp(bool up);
-  /// Permits of these keys were given back by this node.
+  /// Permits of these keys were returned by this node.
   void Forget(std::span<const std::uint64_t> hashes);
   /// The same, announced by another node.
   void OnForgotten(std::span<const std::uint64_t> hashes);
 
   void NoteSuccess(std::uint32_t part) noexcept;
   void NoteError(std::uint32_t part, const Error& error);
-  /// The store lives, but cannot decide this question about `key`.
+  /// The store is up, but cannot decide the application for `key`.
   void NoteUndecided(const Error& error, std::string_view key);
-  /// Some part's last answer was one.
+  /// True if the last call of some part succeeded.
   bool up() const noexcept { return up_.load(std::memory_order_relaxed) != 0; }
   Nanos last_success() const noexcept { return last_success_.load(std::memory_order_relaxed); }
   Health health() const;
@@ -100,7 +100,7 @@ class Guard {
   /// weir_store_*.
   void Collect(telemetry::TextWriter& out) const;
 
-  /// What a scrape says of it.
+  /// The values that a scrape reports.
   struct Figures {
     std::vector<std::shared_ptr<GuardMetrics>> metrics;
     std::vector<const telemetry::LocalHistogram*> latencies;
@@ -137,10 +137,10 @@ class Guard {
   Nanos last_error_at_ = 0;
   Nanos logged_at_ = 0;
   Nanos undecided_logged_at_ = 0;
-  std::array<Nanos, kMaxParts> away_since_{};  // 0: it is not
+  std::array<Nanos, kMaxParts> away_since_{};  // 0: it is up
 };
 
-/// One of several guards, by the name of its store; empty: there is but one, and no label.
+/// One of several guards, with the name of its store; empty: there is only one, and no label.
 struct NamedGuard {
   std::string_view name;
   const Guard* guard;
@@ -150,9 +150,9 @@ void CollectGuards(std::span<const NamedGuard> guards, telemetry::TextWriter& ou
 
 /// Key hashes as the text of a message, and back: 16 hexadecimal digits each.
 std::string WriteHashes(std::span<const std::uint64_t> hashes);
-/// Nothing if the text is anything else: somebody else wrote to our channel.
+/// Nothing if the text is anything else: some other program wrote to our channel.
 std::optional<std::vector<std::uint64_t>> ReadHashes(std::string_view text);
-/// The most that one message carries.
+/// The most hashes in one message.
 inline constexpr std::size_t kMaxHashes = 256;
 
 }  // namespace weir::store::guard

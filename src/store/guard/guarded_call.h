@@ -1,6 +1,6 @@
 #pragma once
 
-// What a GuardedStore keeps of a call until the store has let go of it. For guarded_store.cc alone.
+// What a GuardedStore keeps of a call until the store releases it. For guarded_store.cc alone.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace weir::store::guard {
 
-/// A copy of what the store was asked, and where its answer goes.
+/// A copy of what was sent to the store, and where its answer goes.
 struct GuardedStore::Call {
   std::span<Application> theirs;  // not to be touched once `told`
   Done done;
   Told probe_done;  // of a probe, which has no `theirs`
   bool counts = true;
-  std::uint32_t part = 0;  // of the store, that all of it is for
+  std::uint32_t part = 0;  // of the store; all applications are for this part
 
   std::vector<Application> ours;
   std::vector<std::uint32_t> places;  // in theirs, of each of ours
@@ -113,7 +113,7 @@ struct GuardedStore::Call {
   std::vector<std::size_t> counts_;
 };
 
-/// Calls that nobody has answered yet. All have the same patience, so the first is due first.
+/// Calls that are not answered yet. All have the same timeout, so the first is due first.
 struct GuardedStore::CallList {
   Call* first = nullptr;
   Call* last = nullptr;

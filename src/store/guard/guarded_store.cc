@@ -11,7 +11,7 @@
 namespace weir::store::guard {
 namespace {
 
-/// Calls kept for reuse; more are given back to the heap.
+/// Calls kept for reuse; more are freed.
 constexpr std::size_t kMaxIdle = 4096;
 
 Error Away() { return {Code::kUnavailable, "the store is down (circuit breaker open)"}; }
@@ -47,8 +47,8 @@ void GuardedStore::Close() {
   inner_.reset();
 }
 
-/// The calls that one Apply becomes: one for each part of the store, so that none waits for
-/// another's answer longer than it must.
+/// The calls that one Apply becomes: one for each part of the store, so that none waits for another
+/// part's answer longer than necessary.
 class GuardedStore::Parting {
  public:
   explicit Parting(GuardedStore& store) : store_(store) {}
@@ -63,7 +63,7 @@ class GuardedStore::Parting {
     call->Add(application, place);
   }
 
-  /// The last to be answered runs `done`.
+  /// The last call to be answered runs `done`.
   void Send(std::span<Application> batch, Done done, Nanos now, bool cached) {
     if (used_ == 0) return done();
     if (const int count = std::popcount(used_); count > 1) {
@@ -210,8 +210,8 @@ void GuardedStore::OnAnswer(Call& call) {
   done();
 }
 
-/// What the answer says about the store. Questions that cannot be decided say nothing: they must
-/// neither open the breaker nor keep it closed, since whoever asks may ask more of them.
+/// Records what the answer says about the store. Applications that cannot be decided count for
+/// nothing: a client may send many, and they must neither open the breaker nor keep it closed.
 void GuardedStore::Report(const Call& call) {
   std::size_t decided = 0;
   const Error* failure = nullptr;
@@ -250,7 +250,7 @@ void GuardedStore::Learn(const Call& call) {
   }
 }
 
-/// Refunds, resets and settlements free permits, also those of which we do not know how they ended.
+/// Refunds, resets and settlements free permits, even those whose outcome is unknown.
 void GuardedStore::ForgetFreed(const Call& call) {
   std::vector<std::uint64_t> hashes;
   for (const Application& application : call.ours) {
@@ -263,9 +263,9 @@ void GuardedStore::ForgetFreed(const Call& call) {
   if (!hashes.empty()) guard_.Forget(hashes);
 }
 
-/// Permits in flight of a late answer are nobody's: whoever asked for them does not know their
-/// names, and they would be missing until their leases end. Whatever the breaker says, the store
-/// has just answered.
+/// Permits in flight from a late answer have no owner: the caller does not know their names, and
+/// they would be unavailable until their leases end. Whatever the breaker says, the store has just
+/// answered.
 void GuardedStore::ReleaseGranted(const Call& late) {
   Call* releases = nullptr;
   for (const Application& application : late.ours) {
@@ -285,12 +285,12 @@ void GuardedStore::ReleaseGranted(const Call& late) {
   releases->Point();
   releases->part = late.part;
   releases->counts = false;
-  releases->probe_done = [](const Status&) {};  // sent once, whatever comes of it
+  releases->probe_done = [](const Status&) {};  // sent once, whatever the result
   releases->sent = clock_.Now();
   Send(*releases);
 }
 
-/// Answers in the store's place. The call itself stays until the store lets go of it.
+/// Answers in the store's place. The call itself stays until the store releases it.
 void GuardedStore::Expire(Call& call, const Error& error) {
   waiting_->Remove(call);
   call.told = true;

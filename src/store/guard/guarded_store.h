@@ -1,8 +1,8 @@
 #pragma once
 
-// One reactor's way to a distant store. The store may answer late or never, and the caller's memory
-// is gone once it has been told; so each call is copied into a Call of our own, which the store
-// writes to, and which lives until the store has let go of it.
+// One reactor's access to a distant store. The store may answer late or never, and the caller's
+// memory is invalid once it has its answer; so each call is copied into a Call of our own, which
+// the store writes to, and which lives until the store has released it.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,15 +21,15 @@ class io_context;
 
 namespace weir::store::guard {
 
-/// A Store in front of a store: answers within the timeout, fails at once while the breaker is
-/// open, and answers refusals that are known by itself.
+/// A Store in front of a store: answers within the timeout, fails immediately while the breaker is
+/// open, and answers known refusals from its cache.
 ///
 /// Thread safety: as Store, belongs to the thread that runs `io`.
 class GuardedStore final : public Store {
  public:
   /// `guard` and `io` must outlive it.
   GuardedStore(boost::asio::io_context& io, Guard& guard, std::unique_ptr<Store> inner);
-  /// The same on other timers than a reactor's.
+  /// With timers other than a reactor's.
   GuardedStore(std::unique_ptr<Timers> timers, Guard& guard, std::unique_ptr<Store> inner);
   /// Pending calls fail with kUnavailable; callbacks run inside.
   ~GuardedStore() override;
@@ -42,14 +42,14 @@ class GuardedStore final : public Store {
   }
 
   using Told = std::function<void(const Status&)>;
-  /// Asks a part of the store something that changes nothing, whatever its breaker says. Counts for
-  /// nobody.
+  /// Sends a part of the store a call that changes nothing, whatever its breaker says. Not
+  /// counted.
   void Probe(std::uint32_t part, Told done);
-  /// The same as any caller would, of some part: it counts, unless that one's breaker is open.
+  /// As any caller would, to any part: it counts, unless that part's breaker is open.
   void Ask(Told done);
 
-  /// Tells everything that waits kUnavailable, lets go of the store and of `io`, and refuses what
-  /// comes from now on. For the end, when `io` no longer runs.
+  /// Answers everything that waits with kUnavailable, releases the store and `io`, and refuses
+  /// everything from now on. For shutdown, when `io` no longer runs.
   void Close();
 
  private:
@@ -74,7 +74,7 @@ class GuardedStore final : public Store {
   Guard& guard_;
   const Clock& clock_;
   std::shared_ptr<GuardMetrics> metrics_;
-  // All calls there are. Before inner_, which may write to them until it is gone.
+  // All existing calls. Before inner_, which may write to them until it is destroyed.
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> idle_;
   std::unique_ptr<CallList> waiting_;  // in the order of their deadlines

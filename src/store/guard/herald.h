@@ -13,11 +13,11 @@
 
 namespace weir::store::guard {
 
-/// Tells other nodes what to forget, seldom and much at a time: the first word goes out at once,
-/// and what comes within `interval` of it goes together in the next, each hash once, up to
-/// kMaxHashes in a message. So a flood of refunds costs a channel a few messages.
+/// Tells other nodes what to forget, rarely and in bulk: the first message goes out immediately,
+/// and hashes added within `interval` of it go together in the next, each once, up to kMaxHashes in
+/// a message. So a flood of refunds costs a channel a few messages.
 ///
-/// Thread-safe. `send` runs on the herald's thread, and no more after the destructor.
+/// Thread-safe. `send` runs on the herald's thread, and never after the destructor.
 class Herald {
  public:
   Herald(std::chrono::milliseconds interval, std::function<void(std::string)> send);
@@ -25,8 +25,8 @@ class Herald {
   Herald(const Herald&) = delete;
   Herald& operator=(const Herald&) = delete;
 
-  /// Never blocks. While kMaxPending wait, more are dropped: other nodes forget by
-  /// themselves within a second (DenyCacheOptions::longest).
+  /// Never blocks. While kMaxPending wait, more are dropped: other nodes forget by themselves
+  /// within a second (DenyCacheOptions::longest).
   void Tell(std::span<const std::uint64_t> hashes);
 
   static constexpr std::size_t kMaxPending = 65'536;

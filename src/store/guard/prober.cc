@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{20};
 constexpr Nanos kQuietTime = 1'000'000'000;
-/// A store that did not answer is asked again sooner, since the breaker wants several failures.
+/// A store that did not answer is probed again sooner, since the breaker needs several failures.
 constexpr Nanos kDoubtTime = 100'000'000;
 
 }  // namespace
 
-/// Lives until its last question has been answered.
+/// Lives until its last probe has been answered.
 struct Prober::State : std::enable_shared_from_this<State> {
   State(std::unique_ptr<Timers> its_timers, Guard& its_guard, GuardedStore& its_store)
       : guard(its_guard), store(its_store), timers(std::move(its_timers)) {}

@@ -6,15 +6,15 @@
 
 namespace weir::store::guard {
 
-/// Watches the store when nobody else does: knocks at each part whose breaker is open, and asks
-/// once a second while no check goes to it, so that operators see a dead store before clients do.
+/// Watches the store when no checks do: probes each part whose breaker is open, and asks once a
+/// second while no check goes to it, so that operators see a dead store before clients do.
 ///
 /// Thread safety: belongs to the thread that runs `io`, as the store it probes through.
 class Prober {
  public:
-  /// `guard` and `store` must outlive it. Starts at once.
+  /// `guard` and `store` must outlive it. Starts immediately.
   Prober(boost::asio::io_context& io, Guard& guard, GuardedStore& store);
-  /// The same on other timers than a reactor's.
+  /// With timers other than a reactor's.
   Prober(std::unique_ptr<Timers> timers, Guard& guard, GuardedStore& store);
   ~Prober();
   Prober(const Prober&) = delete;

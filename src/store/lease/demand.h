@@ -6,25 +6,25 @@
 
 namespace weir::store::lease {
 
-/// How often a node is asked for one key, counted in half terms of a lease: what decides whether
-/// the key is leased, and how much of it. Time is that of the node. Not thread-safe.
+/// How often a node gets checks for one key, counted in half terms of a lease: this decides whether
+/// the key is leased, and how much of it. Time is the node's. Not thread-safe.
 class Demand {
  public:
   Demand(Nanos half_term, Nanos now) : half_(half_term), slot_began_(now), noted_(now) {}
 
-  /// Notes a check. The key is leased from kLeaseFrom checks in half a term on, and until there
-  /// were fewer than kExactBelow.
+  /// Notes a check. The key is leased once there are kLeaseFrom checks in half a term, until there
+  /// are fewer than kExactBelow.
   void Note(Nanos now, std::int64_t cost);
-  /// Notes a lease that a node takes of a region's store: whoever leases asks often.
+  /// Notes a lease that a node takes from a region's store: a node that leases gets many checks.
   void Lend(Nanos now, std::int64_t cost);
-  /// Takes the time that passed without a check into account.
+  /// Accounts for time that passed without a check.
   void Pass(Nanos now);
   bool leased() const noexcept { return leased_; }
   /// Leases until the end of this half term, however few checks there are.
   void Insist() noexcept { leased_ = true; }
-  /// Of the last check.
+  /// When the last check was noted.
   Nanos noted() const noexcept { return noted_; }
-  /// What the next half term is likely to ask for; at least 1.
+  /// The cost that the next half term is likely to request; at least 1.
   std::int64_t Expected() const noexcept;
 
  private:

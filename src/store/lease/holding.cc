@@ -10,7 +10,7 @@
 namespace weir::store::lease {
 namespace {
 
-// More grants than this at once means that asking ran wild; the oldest then counts as spent.
+// More grants than this mean that requests ran wild; the oldest then counts as spent.
 constexpr std::size_t kMaxLots = 8;
 
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
@@ -95,7 +95,7 @@ Taken Holding::Lend(Nanos now, std::int64_t want, Nanos rest) {
   std::vector<Taken> taken;
   for (std::int64_t cost = std::min(want, held_); cost > 0; cost /= 2) {
     if (!Take(now, cost, rest, 0, taken)) continue;
-    // One grant names what is lent.
+    // What is lent must come from a single grant, which names it.
     for (std::size_t i = 1; i < taken.size(); ++i) PutBack(now, taken[i]);
     Lot& lot = *Find(taken.front().lot);
     lot.spent -= taken.front().count;
@@ -126,8 +126,8 @@ std::int64_t Holding::Refund(Nanos now, std::int64_t cost) {
 }
 
 bool Holding::ShouldAsk(Nanos now, Nanos rest) const noexcept {
-  // A quarter of a lease is left to spend while the store answers. What has ended, and is not yet
-  // counted as lost, is of no use.
+  // A quarter of a lease is left to spend while the store answers. Expired permits that are not yet
+  // counted as lost do not help.
   if (!leased() || asking_ || now < ask_after_) return false;
   // The newest first, which nearly always has enough.
   std::int64_t left = Want(now, rest) / 4;
@@ -141,16 +141,16 @@ bool Holding::ShouldAsk(Nanos now, Nanos rest) const noexcept {
 std::int64_t Holding::Want(Nanos now, Nanos rest) const noexcept {
   const std::int64_t taken = demand_.Expected();
   std::int64_t want = taken + taken / 4;
-  // What cannot be spent before the window ends would be lost. A little more than is likely to be
-  // spent until then saves another question just before the end.
+  // What cannot be spent before the window ends would be lost. Slightly more than is likely to be
+  // spent until then saves another request just before the end.
   const Nanos lasts = half() + half() / 4;
   if (window_ends_ > now && window_ends_ - now < lasts) {
     const double part = static_cast<double>(window_ends_ - now) / static_cast<double>(lasts);
     want = static_cast<std::int64_t>(static_cast<double>(want) * part * 9 / 8) + 2;
     want -= Available(now, rest);
   }
-  // What a lost answer took, or a node that dies, is gone until the window ends: half of it at
-  // most. A bucket refills.
+  // Permits granted in a lost answer, or to a node that dies, are lost until the window ends: half
+  // of it at most. A bucket refills.
   const std::int64_t limit = terms_.quota.limit();
   const bool refills = terms_.quota.algorithm() == Algorithm::kTokenBucket;
   return std::clamp<std::int64_t>(want, 0, refills ? limit : limit - limit / 2);
@@ -171,7 +171,7 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
   }
   const Nanos term = SpendFor(terms_, grant.decision);
   const Nanos lasts = flaws.past_window ? terms_.term : term;
-  // What a region lends ends when it says; which window it was charged in is not known here.
+  // Permits lent by a region end when it says; the window they were charged in is not known here.
   const Nanos ends = terms_.region == 0 ? algorithm::WindowEndsIn(terms_.quota, grant.decision)
                                         : (term < terms_.term ? term : kNever);
   if (ends < kNever) window_ends_ = sent + ends;
@@ -181,7 +181,7 @@ bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {
           .until = (flaws.from_receipt ? now : sent) + NodeTime(lasts)};
   if (flaws.after_term) lot.until = kNever;
   if (lasts <= 0 || lot.until < now) {
-    // The next answer may take as long: meanwhile the store decides.
+    // The next answer may take as long: in the meantime the store decides.
     ask_after_ = std::max(ask_after_, now + half());
     return false;
   }

@@ -14,18 +14,18 @@
 namespace weir::store::lease {
 
 struct LeaseOptions {
-  /// Keys of leased policies that one reactor watches at once; those beyond are charged exactly.
+  /// Keys of leased policies that one reactor watches at a time; keys beyond are charged exactly.
   std::size_t max_keys = 10'000;
   /// Null: BootClock, which counts suspension. Only its rate matters.
   const Clock* clock = nullptr;
-  /// Of the random part of pauses. 0: drawn.
+  /// For the random part of pauses. 0: chosen at random.
   std::uint32_t seed = 0;
-  /// The store of a region: keeps permits for as long as Application::region says and lends them.
+  /// A region's store: keeps permits for as long as Application::region says and lends them.
   bool lends = false;
   Flaws flaws = {};
 };
 
-/// Counts of one reactor's leasing store, written by its thread and read by any.
+/// Counters of one reactor's leasing store, written by its thread and readable by any.
 struct LeaseMetrics {
   std::atomic<std::uint64_t> keys{0};     ///< leased now
   std::atomic<std::int64_t> held{0};      ///< permits now
@@ -34,16 +34,16 @@ struct LeaseMetrics {
   telemetry::LocalCounter refused;        ///< of these: refused
   telemetry::LocalCounter asks;           ///< calls that take permits
   telemetry::LocalCounter granted;        ///< permits
-  telemetry::LocalCounter returned;       ///< permits given back unspent
-  telemetry::LocalCounter refunded;       ///< permits that clients gave back and can be spent again
-  telemetry::LocalCounter lost;           ///< permits that ended unspent
+  telemetry::LocalCounter returned;       ///< permits returned unspent
+  telemetry::LocalCounter refunded;       ///< permits that clients refunded, spendable again
+  telemetry::LocalCounter lost;           ///< permits that expired unspent
   telemetry::LocalCounter lent;           ///< permits, to nodes of this region
   std::atomic<std::uint64_t> sharing{0};  ///< keys with a share of their rate now
   telemetry::LocalCounter share_asks;     ///< calls that reserve one
   telemetry::LocalCounter share_spent;    ///< permits of shares
 };
 
-/// What the leasing stores of all reactors share. Thread-safe; must outlive them.
+/// State shared by the leasing stores of all reactors. Thread-safe; must outlive them.
 class Leases {
  public:
   explicit Leases(const LeaseOptions& options) : options_(options) {}

@@ -1,4 +1,4 @@
-// The calls of LeasingStore that take permits of time-window quotas in advance and give them back.
+// The calls of LeasingStore that take permits of time-window quotas in advance and return them.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace weir::store::lease {
 
-/// Asks for more of a key when the check that noticed the need has been answered: it need not wait
-/// until a call to the store is on its way, which takes an SQL store longer than the check.
+/// Requests more of a key once the check that noticed the need has been answered: the check need
+/// not wait until a call to the store is sent, which takes an SQL store longer than the check.
 void LeasingStore::AskSoon(std::string_view key) {
   due_.emplace_back(key);
   if (asking_soon_ != 0) return;
@@ -27,12 +27,12 @@ void LeasingStore::AskSoon(std::string_view key) {
 void LeasingStore::AskNow() {
   const std::shared_ptr<LeasingStore*> self = self_;
   for (const std::string& key : std::exchange(due_, {})) {
-    // Answers may come at once, and whoever is told may do anything, even destroy this.
+    // Answers may come immediately, and their callbacks may do anything, even destroy this.
     if (*self != nullptr) AskNow(key);
   }
 }
 
-/// If the key is still watched, and lacks what it did.
+/// If the key is still watched, and still lacks permits.
 void LeasingStore::AskNow(std::string_view key) {
   const Nanos now = clock_.Now();
   if (const auto found = stocks_.find(key); found != stocks_.end()) {
@@ -45,7 +45,7 @@ void LeasingStore::AskNow(std::string_view key) {
   Holding& holding = found->second;
   const bool asks = holding.TakeDue() && holding.ShouldAsk(now);
   if (holding.TakeShareDue() && holding.share().ShouldAsk(now)) {
-    // Nobody waits for permits of a key with shares.
+    // No checks wait for permits of a key with shares.
     if (asks) AskAhead(*found, now);
     return AskForShare(*found, now);
   }
@@ -112,7 +112,7 @@ void LeasingStore::GiveBack(std::string_view key, Holding& holding, Nanos now) {
   }
 }
 
-/// Sent once and never again: a return that was done twice would free what others were charged.
+/// Sent once and never again: a return that is done twice would free what others were charged.
 void LeasingStore::SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
                               std::int64_t count) {
   if (count <= 0) return;

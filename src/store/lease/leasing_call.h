@@ -1,6 +1,6 @@
 #pragma once
 
-// What a LeasingStore has asked of the store behind it, until that has answered.
+// The calls that a LeasingStore has sent to the store behind it, until it has answered.
 
 #include <array>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace weir::store::lease {
 
 inline Error ShuttingDown() { return {Code::kUnavailable, "the service is shutting down"}; }
 
-/// One key's question to the store for permits, or a return of some. Owns all its memory.
+/// One key's request to the store for permits, or a return of some. Owns all its memory.
 struct LeasingStore::Ask {
   std::shared_ptr<LeasingStore*> owner;
   std::string key;
@@ -41,7 +41,7 @@ struct LeasingStore::Ask {
   ~Ask() = default;
 };
 
-/// One key's question for a share of its rate: what is released, what is reserved and what is
+/// One key's request for a share of its rate: what is released, what is reserved and what is
 /// wanted. Owns all its memory.
 struct LeasingStore::ShareAsk {
   std::shared_ptr<LeasingStore*> owner;
@@ -75,7 +75,7 @@ struct LeasingStore::ShareAsk {
   }
 };
 
-/// An application of which some charges are met by permits held here.
+/// An application for which some charges are met by permits held here.
 struct LeasingStore::Split {
   std::vector<Taken> taken;
   std::vector<std::uint32_t> sent;  // positions of the charges that went to the store
@@ -83,14 +83,14 @@ struct LeasingStore::Split {
   std::vector<Decision> decisions;
 };
 
-/// What of a batch goes on to the store.
+/// The part of a batch that goes on to the store.
 struct LeasingStore::Call {
   std::shared_ptr<LeasingStore*> owner;
   std::span<Application> theirs;
   Done done;
   std::vector<Application> ours;
   std::vector<std::uint32_t> places;
-  std::vector<std::unique_ptr<Split>> splits;  // of each of ours; null: passed on as it is
+  std::vector<std::unique_ptr<Split>> splits;  // of each of ours; null: passed on unchanged
 
   void Fail(const Error& error) const {
     for (const std::uint32_t place : places) theirs[place].status = error;

@@ -17,7 +17,7 @@
 
 namespace weir::store::lease {
 
-/// One key's question for permits, or the release of some; each permit is an application. Owns all
+/// One key's request for permits, or the release of some; each permit is an application. Owns all
 /// its memory.
 struct LeasingStore::PermitAsk {
   std::shared_ptr<LeasingStore*> owner;
@@ -50,12 +50,12 @@ struct LeasingStore::PermitAsk {
 /// Meets one charge of a concurrency quota with a permit in stock.
 bool LeasingStore::HandOut(Application& application, std::size_t place, Nanos now) {
   const store::Charge& charge = application.charges[place];
-  if (charge.cost != 1) return false;  // a check is told one name, whatever it costs
+  if (charge.cost != 1) return false;  // a check gets one name, whatever it costs
   Stocks::value_type* entry = WatchStock(charge, *application.terms[place], now);
   if (entry == nullptr) return false;
   PermitStock& stock = entry->second;
   stock.Note(now);
-  // Where the store has to be asked as well, the permit must last until it has answered.
+  // If the store must be asked as well, the permit must last until it has answered.
   const Nanos rest = application.charges.size() == 1 ? 0 : stock.terms().term / 4;
   const std::optional<StockedPermit> permit = stock.Take(now, rest);
   if (permit) {
@@ -126,8 +126,8 @@ void LeasingStore::OnPermits(PermitAsk& ask) {
   CountHeld(static_cast<std::int64_t>(names.size()));
 }
 
-/// What was taken for a check belongs to its client now, or goes back into stock. One that has
-/// ended meanwhile, or that was charged on other terms, is released.
+/// A permit taken for a check now belongs to its client, or goes back into stock. One that has
+/// ended in the meantime, or that was charged under other terms, is released.
 void LeasingStore::SettlePermit(const Taken& taken, const Application& application, bool spent,
                                 Nanos now) {
   if (spent) return metrics_->spent.Add();
@@ -152,7 +152,7 @@ void LeasingStore::GiveBackPermits(Stocks::value_type& entry) {
   for (const std::int64_t name : names) stock.PutBack({name, clock_.Now() + stock.terms().term});
 }
 
-/// Sent once: what gets lost on the way is free when the store no longer counts it.
+/// Sent once: a release that is lost takes effect when the store's lease of the permit ends.
 void LeasingStore::ReleasePermits(std::string_view key, const algorithm::LeaseTerms& terms,
                                   std::span<const std::int64_t> names) {
   if (names.empty() || inner_ == nullptr) return;

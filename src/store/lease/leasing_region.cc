@@ -1,7 +1,7 @@
 // The calls of LeasingStore in the store of a region, which leases permits from the home store for
-// long and lends them to nodes for less. A node may spend what it was lent for its own term, so it
-// gets only permits that outlast that. What cannot be met by what is held goes on to the home
-// store.
+// a long term and lends them to nodes for a shorter one. A node may spend what it was lent for its
+// own term, so it gets only permits that outlast that. What cannot be met from permits held here
+// goes on to the home store.
 
 #include <algorithm>
 #include <chrono>
@@ -13,12 +13,12 @@
 namespace weir::store::lease {
 namespace {
 
-/// How long permits must last here that a node may spend for `lent` by its own clock: both clocks
-/// may be off.
+/// How long permits must last here if a node may spend them for `lent` by its own clock: both
+/// clocks may be off.
 constexpr Nanos Outlasting(Nanos lent) noexcept { return lent + lent * 5 / (2 * kDriftParts) + 1; }
 
-/// What a node adds to a lease's end when it reads reset_after: see algorithm::SpendFor. Permits
-/// that are lent last for long enough, whichever window they were charged in.
+/// The reset_after from which a node derives a lease's end: see algorithm::SpendFor. Permits that
+/// are lent last long enough, whichever window they were charged in.
 std::chrono::nanoseconds ResetOf(const Quota& quota, Nanos lent) {
   Nanos reset = lent + 1;
   if (quota.algorithm() == Algorithm::kSlidingCounter) {

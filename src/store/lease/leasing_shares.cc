@@ -1,4 +1,4 @@
-// The calls of LeasingStore that reserve shares of a rate and spend what flows in by them.
+// The calls of LeasingStore that reserve shares of a rate and spend what flows in through them.
 
 #include <algorithm>
 #include <memory>
@@ -30,8 +30,8 @@ bool LeasingStore::MeetFromShare(Holding& holding, const store::Charge& charge, 
   return true;
 }
 
-/// What the store refused shows that a share is needed. A node that has one does not come back
-/// with every check: the rest of the quota is small.
+/// A refusal by the store shows that a share is needed. A node that has one does not go to the
+/// store with every check: the rest of the quota is small.
 void LeasingStore::NoteRefusals(const Application& application, Nanos now) {
   for (std::size_t i = 0; i < application.terms.size(); ++i) {
     if (application.terms[i] == nullptr || application.decisions[i].allowed()) continue;
@@ -49,7 +49,7 @@ void LeasingStore::AskForShare(Holdings::value_type& entry, Nanos now) {
   const Nanos pause = std::uniform_int_distribution<Nanos>(half * 3 / 4, half)(random_);
   const RateShare::Question question = entry.second.share().Ask(now, pause);
   ask->sent = now;
-  // In this order: what is released makes room for what is asked for.
+  // In this order: what is released makes room for what is requested.
   for (const Reserved& ended : question.ended) {
     ask->Add(Op::kRelease, ask->units_key, 1, ask->units).lease = ended.name;
   }
@@ -68,7 +68,7 @@ void LeasingStore::OnShare(ShareAsk& ask) {
   const Nanos now = clock_.Now();
   const auto found = holdings_.find(ask.key);
   const bool known = found != holdings_.end() && found->second.terms() == ask.terms;
-  // The last three: what is wanted, and the two grants.
+  // The last three: the wants, and the two grants.
   const std::span<Application> answers = std::span(ask.applications).last(3);
   RateShare::Answer answer{.reserved = {}, .sent = ask.sent, .now = now};
   for (std::size_t i = 0; i < answer.reserved.size(); ++i) {
@@ -107,7 +107,7 @@ void LeasingStore::SendRelease(std::string_view key, const algorithm::LeaseTerms
   Send(std::move(ask));
 }
 
-/// A node that lives on its share asks for permits of the rest about twice a term of the share.
+/// A node that uses its share requests permits of the rest about twice per term of the share.
 Nanos LeasingStore::PauseFor(Holding& holding, Nanos now) {
   const algorithm::LeaseTerms& terms = holding.terms();
   return Pause(holding.share().active(now) ? terms.rate.term / 2 : terms.term);

@@ -1,4 +1,4 @@
-// The calls of LeasingStore for applications that permits held here meet in part, and for refunds.
+// The calls of LeasingStore for refunds, and for applications that permits held here meet in part.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ constexpr Nanos kAlways = std::numeric_limits<Nanos>::max();
 
 }  // namespace
 
-/// Takes out of an application what permits held here have met.
+/// Removes the charges that permits held here have met from an application.
 std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application) {
   auto split = std::make_unique<Split>();
   split->taken = taken_;
@@ -34,8 +34,8 @@ std::unique_ptr<LeasingStore::Split> LeasingStore::Part(Application& application
   return split;
 }
 
-/// Puts an application together again: what the store did not admit, or what it was too slow for,
-/// has spent nothing here.
+/// Reassembles an application: if the store did not admit it, or was too slow for it, nothing was
+/// spent here.
 void LeasingStore::Join(const Split& split, Application& application, Nanos now) {
   for (std::size_t i = 0; i < split.sent.size(); ++i) {
     application.decisions[split.sent[i]] = split.decisions[i];
@@ -51,7 +51,7 @@ void LeasingStore::Join(const Split& split, Application& application, Nanos now)
   application.status = Error{Code::kFailedPrecondition, "the store answered after the lease ended"};
 }
 
-/// Nobody learns the names of permits that the store has granted to a check that is refused.
+/// No client learns the names of permits that the store has granted to a refused check.
 void LeasingStore::ReleaseGranted(const Split& split, const Application& application) {
   for (const std::uint32_t place : split.sent) {
     const std::int64_t name = std::exchange(application.decisions[place].lease, 0);
@@ -67,10 +67,10 @@ bool LeasingStore::Lasts(const Taken& taken, const Application& application, Nan
   return found != holdings_.end() && found->second.share().Lasts(now, taken.share);
 }
 
-/// A request that did not happen after all has not spent its permits. Those that this node does not
-/// hold any more stay spent: a refund in the store would free what others hold, of a window as
-/// well, which may have begun with nothing in it but leases. If the store has a part in it, nothing
-/// is given back before it has answered: whoever is told that it failed asks again.
+/// A request that did not happen after all has not spent its permits. Those that this node no
+/// longer holds stay spent: a refund in the store would free what others hold, even of a window,
+/// which may have begun with nothing in it but leases. If part of it goes to the store, nothing is
+/// returned before the store has answered: a caller that gets an error tries again.
 bool LeasingStore::Refund(Application& application, Nanos now) {
   for (std::uint32_t i = 0; i < application.charges.size(); ++i) {
     if (application.terms[i] == nullptr) continue;
@@ -94,7 +94,7 @@ void LeasingStore::RefundHere(const Taken& refund, const Application& applicatio
   decision = found->second.Estimate(now, true);
 }
 
-/// What was taken for a check is spent, or put back.
+/// Permits taken for a check are spent, or put back.
 void LeasingStore::Settle(const Taken& taken, const Application& application, bool spent,
                           Nanos now) {
   if (taken.refund) {

@@ -22,16 +22,16 @@ bool ConcernsLeases(const Application& application) noexcept {
   return application.op == Op::kReset || application.region.term > 0 || AnyLeased(application);
 }
 
-/// What a region's store may do about an application that goes on to it; nothing about those of
-/// several charges, which are the home store's.
+/// What a region's store may do with an application that goes on to it; nothing for those with
+/// several charges, which the home store decides.
 RegionTerms RegionOf(const Application& application) noexcept {
   if (application.op != Op::kCharge || application.charges.size() != 1) return {};
   if (application.terms.empty() || application.terms[0] == nullptr) return application.region;
   return {application.terms[0]->region, application.terms[0]->term};
 }
 
-/// Nodes give back what a region has lent them by the number of its grant. So no other process may
-/// have one of the same number: not another reactor, nor this one before it was started again.
+/// Nodes return what a region has lent them by the number of its grant. So no other process may
+/// have a grant with the same number: not another reactor, nor this one before a restart.
 std::uint64_t FirstGrant(const LeaseOptions& options) {
   if (!options.lends) return 0;
   constexpr unsigned kPositive = 2;
@@ -78,7 +78,7 @@ void LeasingStore::Apply(std::span<Application> batch, Done done) {
   ApplyFrom(answered, batch, now, std::move(done));
 }
 
-/// The first of a batch that could not be answered here, and all after it.
+/// Handles the first of a batch that could not be answered here, and all after it.
 void LeasingStore::ApplyFrom(std::size_t first, std::span<Application> batch, Nanos now,
                              Done done) {
   std::unique_ptr<Call> call;
@@ -114,8 +114,8 @@ void LeasingStore::PassOn(std::unique_ptr<Call> call) {
   });
 }
 
-/// True if it was answered here. What was taken for an application that the store has to decide
-/// about is in taken_; waits_: it waits for permits first.
+/// True if it was answered here. Permits taken for an application that the store has to decide are
+/// in taken_; waits_: it waits for permits first.
 bool LeasingStore::DecideNext(Application& application, Nanos now) {
   taken_.clear();
   waits_ = false;
@@ -157,7 +157,7 @@ bool LeasingStore::Charge(Application& application, Nanos now) {
   return charges.size() == 1 && dry && Answer(application, false);
 }
 
-/// Spends what is held here for one charge, and sees to it that more is asked for in time.
+/// Spends what is held here for one charge, and makes sure that more is requested in time.
 bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::value_type& entry,
                         Nanos now) {
   const store::Charge& charge = application.charges[place];
@@ -166,7 +166,7 @@ bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::v
   if (MeetFromShare(holding, charge, place, alone, now)) return true;
   holding.Note(now, charge.cost);
   if (holding.share().active(now)) holding.Insist();
-  // Where the store has to be asked as well, permits must last until it has answered.
+  // If the store must be asked as well, permits must last until it has answered.
   const Nanos rest = alone ? 0 : holding.RestForStore();
   const auto position = static_cast<std::uint32_t>(place);
   const bool met = alone ? holding.Take(now, charge.cost)
@@ -174,7 +174,7 @@ bool LeasingStore::Meet(Application& application, std::size_t place, Holdings::v
   if (met) CountHeld(-charge.cost);
   if (met && alone) metrics_->spent.Add(static_cast<std::uint64_t>(charge.cost));
   if (!met && !alone && holding.TooSlow(now)) {
-    // The store decides all of it, also with what is of no use here.
+    // The store decides all of it; permits that are of no use here are returned to it.
     GiveBack(entry.first, holding, now);
     return false;
   }
@@ -208,7 +208,7 @@ void LeasingStore::OnAnswer(Call& call) {
   call.done();
 }
 
-/// Whoever resets a key wants it as new: what is held of it counts no more than the rest.
+/// After a reset the key must be fresh: permits held for it are forgotten, too.
 void LeasingStore::Forget(const Application& application) {
   for (const store::Charge& charge : application.charges) {
     if (const auto found = holdings_.find(charge.key); found != holdings_.end()) {
@@ -240,7 +240,7 @@ LeasingStore::Holdings::value_type* LeasingStore::Watch(const store::Charge& cha
   return entry;
 }
 
-/// As holdings_.find, and quicker for a key that was found here lately: a hot one.
+/// As holdings_.find, but faster for a key that was found here recently: a hot one.
 LeasingStore::Holdings::value_type* LeasingStore::FindLately(std::string_view key) {
   // Keys of one policy differ near their ends.
   std::uint32_t end = 0;
@@ -320,7 +320,7 @@ void LeasingStore::Drain() {
 }
 
 /// About half a term, so that a node asks no more often when there is too little than when there is
-/// enough; not the same each time, so that nodes take turns.
+/// enough; randomized, so that nodes take turns.
 Nanos LeasingStore::Pause(Nanos term) {
   return std::uniform_int_distribution<Nanos>(term * 3 / 8, term * 5 / 8)(random_);
 }

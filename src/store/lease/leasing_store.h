@@ -1,8 +1,8 @@
 #pragma once
 
-// Stands between a limiter and a guarded store. Keys of leased policies that are asked for often
-// are decided here, from permits that were taken from the store in advance; all else is passed on.
-// What may be spent when, and why no limit is exceeded by it: docs/design/leases.md.
+// Stands between a limiter and a guarded store. Keys of leased policies that are checked often are
+// decided here, from permits that were taken from the store in advance; everything else is passed
+// on. What may be spent when, and why no limit is exceeded by it: docs/design/leases.md.
 
 #include <array>
 #include <atomic>
@@ -31,7 +31,7 @@ class LeasingStore final : public Store {
  public:
   /// `leases` must outlive it.
   LeasingStore(std::unique_ptr<Timers> timers, Leases& leases, std::unique_ptr<Store> inner);
-  /// What is held is lost to all nodes, for the rest of its term: Drain before.
+  /// Permits still held are lost to all nodes for the rest of their term: call Drain first.
   ~LeasingStore() override;
   LeasingStore(const LeasingStore&) = delete;
   LeasingStore& operator=(const LeasingStore&) = delete;
@@ -42,14 +42,14 @@ class LeasingStore final : public Store {
   }
   std::string ProbeKey(std::uint32_t part) const override { return inner_->ProbeKey(part); }
 
-  /// Gives back all that is held, and takes nothing more: from now on every charge goes to the
+  /// Returns all permits that are held, and takes no more: from now on every charge goes to the
   /// store.
   void Drain();
 
-  /// The number of the last grant, by which nodes of a region name what they were lent of it.
+  /// The number of the last grant, by which a region's nodes name what they were lent from it.
   std::uint64_t last_grant() const noexcept { return grants_; }
 
-  /// What it holds of a bucket now.
+  /// What this store holds of a bucket now.
   HeldHere Find(std::string_view key) const;
 
   /// Units of rates that this node counts on now, of all keys.
@@ -97,7 +97,7 @@ class LeasingStore final : public Store {
   Holdings::value_type* Watch(const store::Charge& charge, const algorithm::LeaseTerms& terms,
                               Nanos now);
   Holdings::value_type* FindLately(std::string_view key);
-  /// Of the metrics, which this thread alone writes: so without the price of an atomic addition.
+  /// For the metrics, which only this thread writes: avoids the cost of an atomic addition.
   void CountHeld(std::int64_t change) noexcept {
     constexpr auto kRelaxed = std::memory_order_relaxed;
     metrics_->held.store(metrics_->held.load(kRelaxed) + change, kRelaxed);
@@ -112,7 +112,7 @@ class LeasingStore final : public Store {
   void SendReturn(std::string_view key, const algorithm::LeaseTerms& terms, Nanos at,
                   std::int64_t count);
   void Send(std::unique_ptr<Ask> ask);
-  // Checks that wait for permits which were asked for: leasing_waits.cc.
+  // Checks that wait for permits that were requested: leasing_waits.cc.
   bool Wait(Application& application, const Holding& holding, Nanos now);
   Done TellWaiting(std::span<Application> batch, std::span<const std::uint32_t> places, bool more,
                    Done done);
@@ -121,7 +121,7 @@ class LeasingStore final : public Store {
   void EndWait(const Waiting& waiting, bool none_left);
   void EndLateWaits(Nanos now);
   void EndAllWaits();
-  // Of rates: leasing_shares.cc.
+  // Shares of rates: leasing_shares.cc.
   bool MeetFromShare(Holding& holding, const store::Charge& charge, std::size_t place, bool alone,
                      Nanos now);
   void NoteRefusals(const Application& application, Nanos now);
@@ -130,11 +130,11 @@ class LeasingStore final : public Store {
   void ReleaseShares(std::string_view key, Holding& holding);
   void SendRelease(std::string_view key, const algorithm::LeaseTerms& terms, std::int64_t name);
   Nanos PauseFor(Holding& holding, Nanos now);
-  // Of a region: leasing_region.cc.
+  // A region's store: leasing_region.cc.
   bool Serve(Application& application, Nanos now);
   bool Lend(Application& application, const algorithm::LeaseTerms& terms, Nanos now);
   bool TakeBack(Application& application, Nanos now);
-  // Of concurrency quotas: leasing_permits.cc.
+  // Concurrency quotas: leasing_permits.cc.
   bool HandOut(Application& application, std::size_t place, Nanos now);
   Stocks::value_type* WatchStock(const store::Charge& charge, const algorithm::LeaseTerms& terms,
                                  Nanos now);
@@ -145,7 +145,7 @@ class LeasingStore final : public Store {
   void ReleasePermits(std::string_view key, const algorithm::LeaseTerms& terms,
                       std::span<const std::int64_t> names);
   void TickStocks(Nanos now);
-  /// As many keys are watched as may be.
+  /// True if no more keys can be watched.
   bool Full() const noexcept {
     return holdings_.size() + stocks_.size() >= leases_.options().max_keys;
   }
@@ -160,11 +160,11 @@ class LeasingStore final : public Store {
   std::shared_ptr<LeaseMetrics> metrics_;
   std::minstd_rand random_;
   Holdings holdings_;
-  std::array<Holdings::value_type*, 64> lately_{};  // some of those; see FindLately
+  std::array<Holdings::value_type*, 64> lately_{};  // some of holdings_; see FindLately
   Stocks stocks_;
   std::vector<Taken> taken_;      // for the application that is being decided
-  std::vector<std::string> due_;  // keys for which more is asked for soon
-  bool waits_ = false;            // the application that is being decided does, for permits
+  std::vector<std::string> due_;  // keys for which more will be requested soon
+  bool waits_ = false;            // the application that is being decided waits for permits
   std::unordered_map<std::string, Queue, TextHash, std::equal_to<>> waiting_;
   std::uint64_t grants_;
   bool draining_ = false;
@@ -172,7 +172,7 @@ class LeasingStore final : public Store {
   std::unique_ptr<Timers> timers_;
   Timers::Id tick_ = 0;
   Timers::Id asking_soon_ = 0;
-  // What outlives the store in the hands of `inner_` finds out by this that it is gone.
+  // Calls of `inner_` that outlive this store learn from it that the store no longer exists.
   std::shared_ptr<LeasingStore*> self_;
 };
 

@@ -1,7 +1,7 @@
 // The calls of LeasingStore that let a check wait for permits which are on their way. When leases
-// end with their window, the first checks of the next one find nothing, and each would be a call of
-// its own beside the one that asks for permits. That one was sent before them, so its answer comes
-// no later than theirs would.
+// end with their window, the first checks of the next one find nothing, and each would be a
+// separate call in addition to the one that requests permits. That one was sent before them, so its
+// answer comes no later than theirs would.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,16 +20,16 @@
 namespace weir::store::lease {
 namespace {
 
-/// Whoever has waited for longer is passed on: the question or its answer may be lost.
+/// A check that has waited longer is passed on: the request or its answer may be lost.
 constexpr Nanos LongestWait(Nanos term) noexcept { return term / 8; }
 
-/// Permits that are waited for, for one key.
+/// The most permits that checks may wait for, per key.
 constexpr std::int64_t kMostWaiting = 1024;
 
 }  // namespace
 
-/// Only if an answer is likely to come soon, with enough for all that wait: a single check of a
-/// store that is not a region's, which may have none for now without meaning it.
+/// Only if an answer is likely to come soon, with enough for all that wait: for a single check, and
+/// not with a region's store, which may have none for now although the home store has.
 bool LeasingStore::Wait(Application& application, const Holding& holding, Nanos now) {
   const algorithm::LeaseTerms& terms = holding.terms();
   if (application.charges.size() != 1 || lends_ || terms.region != 0 || holding.share().on()) {
@@ -46,7 +46,7 @@ bool LeasingStore::Wait(Application& application, const Holding& holding, Nanos 
   return true;
 }
 
-/// Whom to tell of those of a batch that wait. Returns whom to tell of the rest, if there is any.
+/// Registers the callbacks of those that wait. Returns the callback for the rest, if there is any.
 Done LeasingStore::TellWaiting(std::span<Application> batch, std::span<const std::uint32_t> places,
                                bool more, Done done) {
   const std::size_t parts = places.size() + (more ? 1 : 0);
@@ -62,7 +62,7 @@ Done LeasingStore::TellWaiting(std::span<Application> batch, std::span<const std
   return done;
 }
 
-/// Those that wait for this key get what is there now; the others go on to the store, or are
+/// Checks that wait for this key get what is available now; the others go on to the store, or are
 /// refused if it has just said that it has nothing.
 void LeasingStore::EndWaits(std::string_view key, bool none_left) {
   const auto found = waiting_.find(key);
@@ -79,7 +79,7 @@ void LeasingStore::EndWaits(std::span<const Waiting> all, bool none_left) {
       EndWait(waiting, none_left);
       continue;
     }
-    // Somebody who was told has destroyed this.
+    // A callback has destroyed this.
     waiting.application->status = ShuttingDown();
     waiting.done();
   }
@@ -115,7 +115,7 @@ void LeasingStore::EndLateWaits(Nanos now) {
   std::vector<Waiting> late;
   for (auto entry = waiting_.begin(); entry != waiting_.end();) {
     auto& [cost, all] = entry->second;
-    // In the order in which they came.
+    // In order of arrival.
     const auto first = std::ranges::find_if(all, [now](const Waiting& waiting) {
       return now - waiting.since <= LongestWait(waiting.application->terms.front()->term);
     });

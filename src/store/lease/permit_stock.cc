@@ -9,7 +9,7 @@
 namespace weir::store::lease {
 namespace {
 
-// No node keeps more than one of so many parts of the limit in stock.
+// No node keeps more than one in this many of the limit's permits in stock.
 constexpr std::int64_t kStockParts = 16;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::int64_t PermitStock::Want() const noexcept {
 
 bool PermitStock::ShouldAsk(Nanos now) const noexcept {
   if (!leased() || asking_ || now < ask_after_) return false;
-  // A quarter is left to hand out while the store answers. What has ended is of no use.
+  // A quarter is left to hand out while the store answers. Expired permits do not help.
   const auto lasts = [now](const StockedPermit& permit) { return permit.until >= now; };
   const bool all = permits_.empty() || lasts(permits_.front());
   const auto usable =

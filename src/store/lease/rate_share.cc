@@ -10,9 +10,9 @@ namespace {
 
 using algorithm::kShareUnits;
 
-// Checks in half a term from which on a share is worth its calls.
+// A share is worth its calls from this many checks in half a term.
 constexpr std::int64_t kShareFrom = 8;
-// Of one check, for the estimate of the demand: sums of it fit, whatever clients ask for.
+// The most counted for one check in the estimate of demand: sums cannot overflow.
 constexpr std::int64_t kMostCost = std::int64_t{1} << 32;
 
 }  // namespace
@@ -63,12 +63,12 @@ double RateShare::PerSecond(Nanos now) const noexcept {
   return whole * kSecond * static_cast<double>(UnitsAt(now)) / static_cast<double>(kShareUnits);
 }
 
-/// What the reserved units let the bucket hold.
+/// How much the reserved units let the bucket hold.
 Int128 RateShare::Cap() const noexcept {
   return Int128{terms_.burst} * units_ * (kDriftParts + 1) * terms_.period;
 }
 
-/// What does not fit any more is gone; permits held for checks that do not fit are void.
+/// What no longer fits is lost; permits held for checks that do not fit are void.
 void RateShare::Fit() noexcept {
   const Int128 room = Cap() - pending_ * scale_;
   if (room < 0) {
@@ -127,7 +127,7 @@ void RateShare::PutBack(Nanos now, std::uint64_t mark, std::int64_t cost) {
   level_ += cost * scale_;
 }
 
-/// The units whose rate is a little more than the demand.
+/// The units whose rate is slightly more than the demand.
 std::int64_t RateShare::Want(Nanos now) const noexcept {
   const Nanos elapsed = std::clamp(now - slot_began_, half() / 8, half());
   const Int128 demand = std::max<Int128>(Int128{cost_} * half() / elapsed, cost_before_);
@@ -142,15 +142,15 @@ bool RateShare::ShouldAsk(Nanos now) const noexcept {
   return now >= ask_after_ || Want(now) > 2 * asked_want_;
 }
 
-/// Grants overlap, each for about half of what is wanted: the older one goes back when the next is
-/// asked for. As much as goes back is certainly free then; what is asked for beyond may not be.
-/// What all want in excess of the whole is cut in proportion.
+/// Grants overlap, each for about half of what is wanted: the older one is released when the next
+/// is requested. As many units as are released are certainly free then; units requested beyond that
+/// may not be. If all nodes together want more than the whole, each is cut in proportion.
 RateShare::Question RateShare::Ask(Nanos now, Nanos pause) {
   Fill(now);
   Question question;
   question.want = Want(now);
   const std::int64_t all = std::max(wants_, kShareUnits);
-  // Less than the bucket needs for a single permit would be of no use.
+  // Less than the bucket needs for a single permit would be useless.
   const std::int64_t least = (kShareUnits - 1) / terms_.burst + 1;
   target_ = std::max(question.want * kShareUnits / all, 2 * least);
   const std::int64_t before = units_;
@@ -165,7 +165,7 @@ RateShare::Question RateShare::Ask(Nanos now, Nanos pause) {
   return question;
 }
 
-/// What was granted together, unless it is all there is and has a while to go.
+/// Removes the oldest, granted together, unless that is everything and has a while to go.
 std::vector<Reserved> RateShare::GiveUpOldest(Nanos now) {
   if (reserved_.empty()) return {};
   const Nanos until = reserved_.front().until;
@@ -182,7 +182,7 @@ std::vector<Reserved> RateShare::GiveUpOldest(Nanos now) {
 void RateShare::OnAnswer(const Answer& answer, const Flaws& flaws) {
   const auto& [granted, wants, sent, now] = answer;
   asking_ = false;
-  // Nodes ask at their own times: what is counted at one moment is a little too much or too little.
+  // Nodes ask at different times: a count at any one time is slightly too high or too low.
   wants_ = wants_ == 0 ? wants : (wants_ + wants) / 2;
   Fill(now);
   Nanos until = (flaws.late_share ? now : sent) + NodeTime(terms_.term);
@@ -194,7 +194,7 @@ void RateShare::OnAnswer(const Answer& answer, const Flaws& flaws) {
     reserved_.insert(later, {one.units, one.name, until});
     units_ += one.units;
   }
-  // There was room: the rest need not wait.
+  // There was room: request the rest without waiting.
   const bool room = asked_more_ > 0 && granted.back().units == asked_more_;
   if (room && units_ < target_ - target_ / 4) ask_after_ = ask_early_;
   if (flaws.full_share) level_ = Cap() - pending_ * scale_;

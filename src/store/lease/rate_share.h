@@ -1,8 +1,8 @@
 #pragma once
 
 // A node's share of the rate of one key: units that it has reserved in the store, and the bucket
-// that it refills by itself as long as they last. No clock, no store: time comes with every call,
-// always that of the node. Why all shares together never exceed the quota: docs/design/leases.md.
+// that it refills by itself as long as they last. No clock, no store: the time is passed with every
+// call, always the node's. Why all shares together never exceed the quota: docs/design/leases.md.
 
 #include <array>
 #include <cstddef>
@@ -19,12 +19,12 @@
 
 namespace weir::store::lease {
 
-/// How often a node asks for units, on average: from three quarters of half a term to all of it, so
-/// that nodes do not keep time with each other.
+/// The average interval between a node's requests for units. Each is random, from three quarters of
+/// half a term to all of it, so that nodes do not synchronize.
 Nanos AskEvery(const algorithm::RateTerms& terms) noexcept;
 
-/// What a key's shares are in the store: kShareUnits that are held for a term (under the key and
-/// kUnitsSuffix), and a count of what nodes lately wanted (kWantsSuffix), which grants everything.
+/// How a key's shares are stored: kShareUnits that are held for a term (under the key plus
+/// kUnitsSuffix), and a count of recent wants of all nodes (kWantsSuffix), which grants everything.
 Quota UnitsQuota(const algorithm::RateTerms& terms);
 Quota WantsQuota(const algorithm::RateTerms& terms);
 inline constexpr std::string_view kUnitsSuffix = "|%share";
@@ -33,7 +33,7 @@ inline constexpr std::string_view kWantsSuffix = "|%wants";
 /// Units reserved by one grant.
 struct Reserved {
   std::int64_t units = 0;
-  std::int64_t name = 0;  ///< the store's, to release it by
+  std::int64_t name = 0;  ///< given by the store, to release it by
   Nanos until = 0;        ///< the last moment at which it counts, by the node's clock
 };
 
@@ -50,7 +50,7 @@ class RateShare {
   void Note(Nanos now, std::int64_t cost);
   /// The rest of the quota refused a check: a share is needed, however few checks there are.
   void Refused(Nanos now) noexcept { refused_ = now; }
-  /// There are units that count.
+  /// True if there are units that count.
   bool active(Nanos now) const noexcept {
     return !reserved_.empty() && reserved_.back().until >= now;
   }
@@ -59,41 +59,41 @@ class RateShare {
     return !asking_ && reserved_.empty() && now - noted_ > terms_.term;
   }
   std::int64_t units() const noexcept { return units_; }
-  /// Of these, what still counts.
+  /// The number of those that still count.
   std::int64_t UnitsAt(Nanos now) const noexcept;
-  /// Permits that flow in by these.
+  /// Permits per second that these units add.
   double PerSecond(Nanos now) const noexcept;
 
   /// Spends `cost`; false, and nothing is spent, if there are fewer.
   bool Take(Nanos now, std::int64_t cost);
-  /// As Take, for a check that is not admitted yet. Returns a mark that says until when the permits
-  /// are good: as long as Lasts(mark). 0: there are fewer.
+  /// As Take, for a check that is not admitted yet. Returns a mark for the permits, which are valid
+  /// as long as Lasts(mark). 0: there are fewer.
   std::uint64_t Hold(Nanos now, std::int64_t cost);
   bool Lasts(Nanos now, std::uint64_t mark);
   void Spend(std::uint64_t mark, std::int64_t cost) noexcept;
   void PutBack(Nanos now, std::uint64_t mark, std::int64_t cost);
 
-  /// What to ask of the store.
+  /// What to request from the store.
   struct Question {
-    std::int64_t want = 0;        ///< units, for all of the demand: what shares are measured by
+    std::int64_t want = 0;        ///< units, for all of the demand: shares are proportional to it
     std::vector<Reserved> ended;  ///< to be released; kMostEnded at most
-    std::int64_t keep = 0;        ///< units to be reserved then, no more than were released
-    std::int64_t more = 0;        ///< to be reserved in addition
+    std::int64_t keep = 0;        ///< units to reserve again, no more than were released
+    std::int64_t more = 0;        ///< units to reserve in addition
   };
   static constexpr std::ptrdiff_t kMostEnded = 2;
   bool ShouldAsk(Nanos now) const noexcept;
-  /// `pause`: until the next question.
+  /// `pause`: until the next request.
   Question Ask(Nanos now, Nanos pause);
   struct Answer {
     std::array<Reserved, 2> reserved;  ///< of `keep` and `more`, without `until`
-    std::int64_t wants = 0;            ///< of all nodes, lately
+    std::int64_t wants = 0;            ///< of all nodes, recently
     Nanos sent = 0;
     Nanos now = 0;
   };
   void OnAnswer(const Answer& answer, const Flaws& flaws);
   void Failed(Nanos now) noexcept;
 
-  /// Everything reserved, to be released; nothing is held afterwards.
+  /// Removes and returns everything reserved, to be released.
   std::vector<Reserved> Surrender();
 
  private:
@@ -111,8 +111,8 @@ class RateShare {
   // Permits times (kDriftParts + 1) * period * kShareUnits: refills are then whole numbers.
   Int128 scale_ = 0;
   Int128 level_ = 0;
-  std::int64_t pending_ = 0;  // permits that are held for checks
-  std::uint64_t epoch_;       // of these permits; another one begins when they are void
+  std::int64_t pending_ = 0;  // permits that are held for undecided checks
+  std::uint64_t epoch_;       // of these permits; a new one begins when they are void
   Nanos filled_ = 0;
   // Demand, in halves of a term.
   Nanos slot_began_;
@@ -122,9 +122,9 @@ class RateShare {
   Nanos noted_;
   std::optional<Nanos> refused_;
   bool asking_ = false;
-  bool busy_ = false;  // asked for often enough
+  bool busy_ = false;  // checked often enough
   Nanos ask_after_ = 0;
-  Nanos ask_early_ = 0;  // if much more is wanted than was
+  Nanos ask_early_ = 0;  // if much more is wanted than before
   std::int64_t asked_want_ = 0;
   std::int64_t asked_more_ = 0;
   std::int64_t target_ = 0;  // units

@@ -26,15 +26,15 @@ bool HasChanged(const Application& application) {
   }
 }
 
-/// Whether that which cannot be written is answered as failed. What was given back is not: whoever
-/// is told that it failed repeats it, and would be given it each time (see FailsInPart). That a
-/// crash may forget it is safe.
+/// Whether an operation that cannot be written is answered as failed. A refund is not: a caller
+/// that sees an error repeats it, and would be refunded each time (see FailsInPart). It is safe if
+/// a crash forgets it.
 bool FailsUnwritten(Op op) { return op != Op::kRefund && op != Op::kReturn; }
 
 }  // namespace
 
-/// The batches of one reactor that wait for the disk. On the reactor's thread, but for the way
-/// there.
+/// The batches of one reactor that wait for the disk. On the reactor's thread, except for
+/// Return.
 class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
  public:
   Desk(boost::asio::io_context& io, Engine& engine) : io_(io), engine_(engine) {}
@@ -45,8 +45,8 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
     return last_;
   }
 
-  /// On the journal's thread. The loop may be gone as soon as the store is: nothing is posted after
-  /// Close, nor still under way there when it returns.
+  /// On the journal's thread. The loop may be destroyed as soon as the store is: nothing is posted
+  /// after Close, nor is a post still in progress when it returns.
   void Return(std::uint64_t number, const Status& status) {
     const std::lock_guard hold(mutex_);
     if (closed_) return;
@@ -71,7 +71,7 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
 
   void Answer(std::uint64_t number, const Status& status) {
     const auto found = waiting_.find(number);
-    if (found == waiting_.end()) return;  // closed meanwhile
+    if (found == waiting_.end()) return;  // closed in the meantime
     const Waiting waiting = std::move(found->second);
     waiting_.erase(found);
     if (waiting_.empty()) work_.reset();
@@ -85,7 +85,7 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
     waiting.done();
   }
 
-  /// Permits in flight of what has failed are nobody's: whoever asked is not told their names.
+  /// Permits in flight of a failed call have no owner: the caller never learns their names.
   void Release(const Application& application) {
     if (application.op != Op::kCharge && application.op != Op::kLease) return;
     for (std::size_t i = 0; i < application.charges.size(); ++i) {
@@ -98,7 +98,7 @@ class DurableStore::Desk : public std::enable_shared_from_this<Desk> {
   boost::asio::io_context& io_;
   Engine& engine_;
   std::mutex mutex_;
-  bool closed_ = false;  // under mutex_
+  bool closed_ = false;  // guarded by mutex_
   std::unordered_map<std::uint64_t, Waiting> waiting_;
   std::uint64_t last_ = 0;
   // Keeps the loop running while answers are out.

@@ -9,8 +9,8 @@
 
 namespace weir::store::memory {
 
-/// A MemoryStore whose answers wait until what they changed is on disk, and fail if it cannot be
-/// written. What only looks, or is refused, is answered at once. What gives back never fails.
+/// A MemoryStore whose answers wait until their changes are on disk, and fail if those cannot be
+/// written. Reads and refusals are answered immediately. Operations that return permits never fail.
 ///
 /// Thread safety: belongs to the thread that runs `io`.
 class DurableStore final : public Store {

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Before each batch: what follows is whole if its checksum is right.
+// Precedes each batch, which is complete if its checksum is right.
 struct FrameHeader {
   std::uint32_t magic;
   std::uint32_t size;
@@ -41,7 +41,7 @@ std::string NameOf(const std::string& path, std::uint64_t number) {
   return path + "." + std::to_string(number);
 }
 
-/// The numbers of the files that there are, smallest first.
+/// The numbers of the existing files, smallest first.
 Result<std::vector<std::uint64_t>> NumbersOf(const std::string& path) {
   const fs::path file(path);
   const std::string prefix = file.filename().string() + ".";
@@ -74,7 +74,7 @@ Status SyncFolderOf(const std::string& path) {
   return status;
 }
 
-/// Fills the header, for which there is room before the payload.
+/// Fills in the header; the frame has room for it before the payload.
 void Seal(std::string& frame) {
   const std::string_view payload = std::string_view(frame).substr(kHeaderSize);
   const FrameHeader header{kMagic, static_cast<std::uint32_t>(payload.size()), SumOf(payload)};
@@ -82,7 +82,7 @@ void Seal(std::string& frame) {
 }
 
 Status WriteAt(int fd, std::int64_t at, const std::string& bytes, const std::string& name) {
-  // What a failed write left behind must not hide what follows.
+  // What a failed write left behind must not hide later batches.
   if (::ftruncate(fd, at) != 0) return FromErrno(name, "truncate");
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t written = ::pwrite(fd, bytes.data() + done, bytes.size() - done,
@@ -94,7 +94,7 @@ Status WriteAt(int fd, std::int64_t at, const std::string& bytes, const std::str
   return {};
 }
 
-/// The next whole batch; false where there is none.
+/// The next whole batch; false if there is none.
 bool ReadFrame(std::ifstream& file, std::string& payload) {
   FrameHeader header;
   if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return false;
@@ -126,7 +126,7 @@ Result<Journal::Replayed> Journal::Replay(Engine& engine, const std::string& pat
   const Result<std::vector<std::uint64_t>> numbers = NumbersOf(path);
   if (!numbers.ok()) return numbers.error();
   Replayed replayed;
-  Status first;  // problem; the files after it may still be whole
+  Status first;  // problem; later files may still be whole
   for (const std::uint64_t number : *numbers) {
     const Status read = ReplayFile(engine, NameOf(path, number), replayed);
     if (first.ok()) first = read;
@@ -150,7 +150,7 @@ Result<std::unique_ptr<Journal>> Journal::Open(Engine& engine, Options options) 
   const Result<std::vector<std::uint64_t>> numbers = NumbersOf(journal->options_.path);
   if (!numbers.ok()) return numbers.error();
   if (!numbers->empty()) journal->number_ = numbers->back();
-  // Without sync the service can do without for a while: the thread tries again.
+  // Without sync the service can run without it for a while: the thread tries again.
   const Status opened = journal->OpenNext();
   if (!opened.ok() && journal->options_.sync) return opened.error();
   journal->thread_ = std::thread([raw = journal.get()] { raw->Loop(); });
@@ -184,7 +184,7 @@ void Journal::Loop() {
     stop = stop_;
     std::vector<Waiting> waiting = std::exchange(waiting_, {});
     lock.unlock();
-    // Whoever waits was counted in before the changes are collected.
+    // Waiters are collected before the changes are.
     const Status written = WriteChanges();
     Tell(written);
     Answer(waiting, written);
@@ -193,7 +193,7 @@ void Journal::Loop() {
   }
 }
 
-// A change may be collected, and dropped, before whoever made it has come to wait for it.
+// A change may be collected, and dropped, before the thread that made it calls Await.
 void Journal::Answer(const std::vector<Waiting>& waiting, const Status& written) {
   const Status dropped =
       Error{Code::kUnavailable, options_.path + ": the change was dropped; the disk took nothing"};
@@ -270,7 +270,7 @@ Result<std::uint64_t> Journal::Rotate() {
 
 std::int64_t Journal::size() {
   const std::lock_guard lock(file_mutex_);
-  // While the disk takes nothing, it takes no snapshot either.
+  // While the disk accepts nothing, it accepts no snapshot either.
   const bool writes = frame_.size() <= kHeaderSize;
   if (lacking_ != 0 && writes) return std::numeric_limits<std::int64_t>::max();
   return good_;

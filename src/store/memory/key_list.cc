@@ -8,14 +8,14 @@
 namespace weir::store::memory {
 namespace {
 
-/// How old may be what was found for a page before: a person goes on.
+/// The maximum age of keys found for an earlier page, while a person pages on.
 constexpr std::chrono::seconds kStale{10};
 
-/// Pauses after each slice of work, for four times as long.
+/// After each slice of work, pauses for four times as long.
 class Slices {
  public:
   void Count() {
-    constexpr int kKeys = 256;  // for which the clock is not read
+    constexpr int kKeys = 256;  // the clock is read once per this many keys
     if (++keys_ % kKeys != 0) return;
     const auto worked = Clock::now() - since_;
     if (worked < std::chrono::milliseconds(1)) return;
@@ -25,7 +25,7 @@ class Slices {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kLongest{20};  // if it waited for a processor itself
+  static constexpr std::chrono::milliseconds kLongest{20};  // it may have had to wait for a CPU
   int keys_ = 0;
   Clock::time_point since_ = Clock::now();
 };
@@ -35,7 +35,7 @@ bool After(const std::string& key, const HeldKey& held) { return key < held.key;
 
 }  // namespace
 
-/// The first of them that are not more than `most` + 1 are kept, the largest on top of a heap.
+/// Keeps the first `most` + 1 of them, as a heap with the largest on top.
 void KeyList::Find(const KeyQuery& query) {
   MayBlock("looking at every key");
   const std::size_t most = std::max(query.limit, ahead_) + 1;
@@ -59,7 +59,7 @@ void KeyList::Find(const KeyQuery& query) {
   found_at_ = Clock::now();
 }
 
-/// Whether what was found for a page before is enough for this one. A first page is found anew.
+/// Whether keys found for an earlier page suffice for this one. A first page is always searched.
 bool KeyList::Has(const KeyQuery& query) const {
   if (query.cursor.empty() || query.cursor < after_ || query.prefix != prefix_) return false;
   if (Clock::now() - found_at_ > kStale) return false;
@@ -70,11 +70,11 @@ bool KeyList::Has(const KeyQuery& query) const {
 KeyPage KeyList::Read(const KeyQuery& query) {
   if (!Has(query)) Find(query);
   KeyPage page;
-  if (stopped_) return page;  // what was found may lack any key
+  if (stopped_) return page;  // keys may be missing in what was found
   const auto begin = std::upper_bound(keys_.begin(), keys_.end(), query.cursor, After);
   auto end = keys_.end();
   if (static_cast<std::size_t>(end - begin) > query.limit) {
-    // The next page begins with a whole key, which may be here under several algorithms.
+    // The next page begins with a whole key, which may exist under several algorithms.
     const auto beyond = begin + static_cast<std::ptrdiff_t>(query.limit);
     const auto first = std::lower_bound(begin, end, *beyond, Before);
     end = first != begin ? first : std::upper_bound(begin, end, *beyond, Before);

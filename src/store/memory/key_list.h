@@ -11,20 +11,20 @@
 
 namespace weir::store::memory {
 
-/// The engine's keys in their order, page by page. The table has them in another one, so whoever
-/// looks for a page looks at all of them. That is done in slices with pauses between them, which
-/// take a fifth of a processor at most: a long list for one person costs others little, however
-/// often it is asked for. What is found beyond the page is kept for the pages after it.
+/// The engine's keys in sorted order, page by page. The table is not sorted, so finding a page
+/// means reading all keys. That is done in slices with pauses between them, which take a fifth of a
+/// processor at most: a long list costs other callers little, however often it is requested. Keys
+/// found beyond the page are kept for the pages after it.
 ///
-/// Not thread-safe but for Stop: belongs to one thread, which it blocks; not a reactor's.
+/// Not thread-safe except for Stop: belongs to one thread, which it blocks; not a reactor's.
 class KeyList {
  public:
-  /// `ahead`: how many keys are found at once, if a page does not have more.
+  /// `ahead`: how many keys are collected per search, if a page does not have more.
   explicit KeyList(const Engine& engine, std::size_t ahead = 20'000)
       : engine_(engine), ahead_(ahead) {}
 
   KeyPage Read(const KeyQuery& query);
-  /// Ends what is being read, and all that is asked for from now on, soon and with nothing.
+  /// Ends the current read and all later ones soon, with empty pages.
   void Stop() noexcept { stopped_ = true; }
 
  private:
@@ -39,7 +39,7 @@ class KeyList {
   std::vector<HeldKey> keys_;  // the first of those with prefix_, after the key after_
   std::string prefix_;
   std::string after_;
-  bool complete_ = false;  // there are no others
+  bool complete_ = false;  // there are no more
   Clock::time_point found_at_{};
 };
 

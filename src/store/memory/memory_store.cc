@@ -105,13 +105,13 @@ void MemoryStore::ApplyOne(Application& application) {
   }
 }
 
-/// The record goes first and only once, so that nothing is settled twice; then each key for itself.
+/// The record comes first and only once, so that nothing is settled twice; then each key.
 void MemoryStore::Settle(Application& application) {
   const std::span<const Charge> charges = application.charges;
   const Charge& record = charges.front();
   application.applied = engine_.Release(record.key, *record.quota, application.lease);
-  // A record of one permit, as all are, is never charged again. It would take the room of others
-  // until its lease had ended.
+  // A record of one permit, as all are, is never charged again. It would take up room until its
+  // lease ends.
   const bool done = application.applied && IsRecord(record.key) && record.quota->limit() == 1;
   if (done) engine_.Reset(record.key);
   application.decisions[0] = engine_.Peek(record.key, *record.quota, 0);

@@ -13,17 +13,17 @@
 
 namespace weir::store::memory {
 
-/// Writes the engine's state to `path` so that a crash leaves the old file or the new one, never
-/// half: a temporary file beside it (mode 0600), fsync, rename, fsync of the folder.
+/// Writes the engine's state to `path` so that a crash leaves the old file or the new one, never a
+/// partial one: a temporary file beside it (mode 0600), fsync, rename, fsync of the folder.
 Status SaveSnapshot(const Engine& engine, const std::string& path);
 
-/// Replaces the engine's state with the file's. kNotFound if there is none; on any other error (a
-/// damaged or foreign file) the engine is empty, and the file is renamed to `path`.unreadable, so
-/// that the next snapshot does not overwrite it.
+/// Replaces the engine's state with the file's. kNotFound if there is no file; on any other error
+/// (a damaged or foreign file) the engine is empty, and the file is renamed to `path`.unreadable,
+/// so that the next snapshot does not overwrite it.
 Status LoadSnapshot(Engine& engine, const std::string& path);
 
-/// Saves an engine at an interval on a thread of its own, whenever its journal has grown large, and
-/// once more when it is destroyed.
+/// Saves an engine at an interval on its own thread, whenever its journal has grown large, and once
+/// more on destruction.
 ///
 /// Thread-safe.
 class SnapshotKeeper {
@@ -31,10 +31,10 @@ class SnapshotKeeper {
   struct Options {
     std::string path;
     std::chrono::milliseconds interval{5000};  ///< zero: only at the end
-    /// Begins a new file before each snapshot and loses the old ones after it. Must outlive this.
+    /// Begins a new file before each snapshot and deletes the old ones after it. Must outlive this.
     Journal* journal = nullptr;
-    std::int64_t most_journal = std::int64_t{1} << 30;  ///< bytes, looked at every second
-    /// Told each outcome, on the keeper's thread (or the destroying one): for the log and metrics.
+    std::int64_t most_journal = std::int64_t{1} << 30;  ///< bytes, checked every second
+    /// Called with each result, on the keeper's (or destroying) thread: for log and metrics.
     std::function<void(const Status&)> on_saved;
   };
 

@@ -10,9 +10,9 @@
 
 namespace weir::store::memory {
 
-/// Frees the memory of keys that have nothing left to remember, every so often: clients that came
-/// once and never again. Nothing is lost by it; a key that comes back finds its limit as full as
-/// it would have been.
+/// Frees the memory of keys that have nothing left to remember, at an interval: clients that came
+/// once and never again. Nothing is lost by it; a key that comes back finds its limit as full as it
+/// would have been.
 ///
 /// Thread-safe.
 class Sweeper {

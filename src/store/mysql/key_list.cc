@@ -16,7 +16,7 @@ Result<KeyPage> ReadKeys(const std::string& url, std::chrono::milliseconds patie
                                       .limits = LimitsOf(patience)});
   const auto read = [&](const std::string& after,
                         std::size_t limit) -> Result<std::vector<sql::RowHead>> {
-    // By the primary key, without locks.
+    // In primary key order, without locks.
     std::string sql = "SELECT id, IF(OCTET_LENGTH(state) <= " + std::to_string(sql::kWholeState) +
                       ", state, LEFT(state, " + std::to_string(sql::kStateBegin) +
                       ")), fresh_at <= CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) * 1000"

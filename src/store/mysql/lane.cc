@@ -69,7 +69,7 @@ Lane::Outcome Lane::Attempt(sql::Batch& batch, bool create_all) {
   if (!answer.status.ok()) return Undone(answer);
   Nanos now = 0;
   if (!Load(batch, answer, now)) {
-    // Some were swept, or were never there.
+    // Some were swept, or never existed.
     (void)connection_.Run(connection_.rollback(), connection_.session());
     return {Error{Code::kUnavailable, "mysql: rows disappear as they are inserted"}, 0, true};
   }
@@ -77,7 +77,7 @@ Lane::Outcome Lane::Attempt(sql::Batch& batch, bool create_all) {
   return Write(batch);
 }
 
-// The rows and the time are the last two results; what came before differs.
+// The rows and the time are the last two results; those before them vary.
 bool Lane::Load(sql::Batch& batch, Answer& answer, Nanos& now) {
   if (answer.results.size() < 2) return false;
   weir::mysql::Rows& rows = *(answer.results.end() - 2);
@@ -93,7 +93,7 @@ bool Lane::Load(sql::Batch& batch, Answer& answer, Nanos& now) {
 
 Lane::Outcome Lane::Write(const sql::Batch& batch) {
   if (batch.writes().empty()) {
-    // Decided under the locks; how this transaction ends changes nothing.
+    // Decided under the locks; how this transaction ends makes no difference.
     (void)connection_.Run(connection_.commit(), connection_.session());
     return {};
   }
@@ -107,7 +107,7 @@ Lane::Outcome Lane::Write(const sql::Batch& batch) {
   return Undone(answer);
 }
 
-// The server's word, or a connection that was lost before COMMIT was sent: nothing was written.
+// The server reported an error, or the connection was lost before COMMIT: nothing was written.
 Lane::Outcome Lane::Undone(const Answer& answer) {
   const bool lost = weir::mysql::IsLost(answer.error);
   if (!lost) (void)connection_.Run(connection_.rollback(), connection_.session());

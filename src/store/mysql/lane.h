@@ -7,11 +7,11 @@
 
 namespace weir::store::mysql {
 
-/// One connection that runs a transaction after the other, with two round trips each:
+/// One connection that runs one transaction after another, with two round trips each:
 ///   (rows that may be missing are created, in a transaction of their own,) begin, lock and read;
 ///   write and commit.
-/// A transaction that the server undid, or that was lost before it was told to commit, is tried
-/// again. One that was lost later may have been committed, so it is answered with an error.
+/// A transaction that the server rolled back, or that was lost before the commit was sent, is
+/// retried. One that was lost later may have been committed, so it is answered with an error.
 ///
 /// Thread safety: belongs to one thread; Abort may be called from any.
 class Lane {
@@ -23,11 +23,11 @@ class Lane {
   void Abort() noexcept { connection_.Abort(); }
 
  private:
-  /// What became of one attempt.
+  /// The result of one attempt.
   struct Outcome {
     Status status;
     unsigned error = 0;
-    bool again = false;  ///< nothing was written, and another attempt may do
+    bool again = false;  ///< nothing was written, and another attempt may succeed
   };
 
   Status RunBatch(sql::Batch& batch);

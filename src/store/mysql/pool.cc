@@ -17,8 +17,8 @@
 namespace weir::store::mysql {
 namespace {
 
-// The least that a statement may take before its connection is given up. Callers do not wait for
-// it: they are answered after Options::timeout.
+// The least time that a statement may take before its connection is dropped. Callers do not wait
+// for it: they are answered after Options::timeout.
 constexpr std::chrono::milliseconds kPatience{1000};
 
 weir::mysql::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& options) {
@@ -30,7 +30,7 @@ weir::mysql::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& optio
   return out;
 }
 
-/// A thread for each connection, since the client library blocks.
+/// One thread per connection, since the client library blocks.
 ///
 /// Thread-safe.
 class MysqlPool final : public sql::Pool, public std::enable_shared_from_this<MysqlPool> {

@@ -11,7 +11,7 @@ namespace {
 
 using weir::mysql::AppendLiteral;
 
-// Nobody sweeps a row between its creation and the transaction that it was created for.
+// No row is swept between its creation and the transaction that it was created for.
 constexpr Nanos kNewRowStays = 10'000'000'000;
 
 }  // namespace
@@ -19,14 +19,14 @@ constexpr Nanos kNewRowStays = 10'000'000'000;
 Status Migrate(const std::string& url) {
   const char* const limits[] = {kLimits1};
   if (Status made = weir::mysql::Migrate(url, "limits", limits); !made.ok()) return made;
-  // They are for people: limits do not wait for somebody with the right to make them. The second
-  // version replaces all of the first.
+  // They are for people: limits must not depend on someone with the right to create them. The
+  // second version replaces all of the first.
   const char* const views[] = {kViews2, kViews2};
   Status made = weir::mysql::Migrate(url, "views", views);
   return !made.ok() && made.error().code == Code::kPermissionDenied ? Status() : made;
 }
 
-// A node that stands still with rows locked loses them.
+// A node that hangs with rows locked loses its locks.
 weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout) {
   const auto whole =
       std::max(std::chrono::ceil<std::chrono::seconds>(timeout), std::chrono::seconds(1));
@@ -48,8 +48,8 @@ void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, c
   }
 }
 
-// Through the key's index, whatever the optimizer thinks of a small table: so rows are locked in
-// order of the key, and no others.
+// Through the primary key, even if the optimizer would scan a small table: so rows are locked in
+// key order, and no others.
 void AppendLockRows(std::string& sql, std::span<const std::string_view> ids) {
   sql += "SELECT id, state FROM weir_limits FORCE INDEX (PRIMARY) WHERE id IN (";
   for (std::size_t i = 0; i < ids.size(); ++i) {

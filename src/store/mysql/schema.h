@@ -12,11 +12,11 @@
 
 namespace weir::store::mysql {
 
-/// Makes the table of limits and its view, or brings them up to date; does nothing if they are.
+/// Creates the table of limits and its view, or brings them up to date; does nothing if they are.
 /// Blocks.
 Status Migrate(const std::string& url);
 
-/// What a session of the store may take, if callers wait for no longer than `timeout`.
+/// Limits for a session of the store whose callers wait for no longer than `timeout`.
 weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout);
 
 // The statements of a transaction; see lane.cc.

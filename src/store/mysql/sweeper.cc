@@ -12,7 +12,7 @@ namespace {
 using weir::mysql::Answer;
 using weir::mysql::AppendLiteral;
 
-constexpr int kPart = 1000;  // rows looked at by one statement
+constexpr int kPart = 1000;  // rows examined per statement
 constexpr std::chrono::milliseconds kShortly{20};
 
 }  // namespace
@@ -39,18 +39,18 @@ void Sweeper::RaiseMark() {
   if (raised.status.ok() && raised.results.size() == 2 && raised.results[1].Next()) {
     mark_.Take(raised.results[1].Text(0), raised.results[1].Int(1));
   } else if (!raised.status.ok() && raised.error != weir::mysql::kNoSuchTable) {
-    mark_.Fail(raised.status.error());  // a table that is gone is made by a lane, without the mark
+    mark_.Fail(raised.status.error());  // a lane recreates a missing table, without the mark
   }
 }
 
 std::chrono::milliseconds Sweeper::Sweep() {
-  // Looked at without locks first; what seems to have expired is locked and looked at again.
+  // Read without locks first; rows that seem to have expired are locked and checked again.
   std::string sql = "SELECT id, fresh_at FROM weir_limits FORCE INDEX (PRIMARY) WHERE id > ";
   AppendLiteral(sql, after_);
   sql += " ORDER BY id LIMIT " + std::to_string(kPart) + ";";
   sql += kReadClock;
   Answer looked = connection_.Run(sql);
-  // A failure is not worth more than another try: the next round finds the same rows.
+  // A failure is not retried immediately: the next round finds the same rows.
   if (!looked.status.ok() || looked.results.size() != 2 || !looked.results[1].Next()) {
     return options_.interval;
   }

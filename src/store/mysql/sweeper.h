@@ -8,8 +8,8 @@
 
 namespace weir::store::mysql {
 
-/// Deletes rows that have expired, a small part of the table after the other, round and round.
-/// Several nodes may do so at once: who comes second finds nothing, and rows in use are left alone.
+/// Deletes expired rows, one small part of the table after another, over and over. Several nodes
+/// may do so at the same time: the second finds nothing, and rows in use are left alone.
 ///
 /// Thread safety: belongs to one thread; Abort may be called from any.
 class Sweeper {
@@ -18,7 +18,7 @@ class Sweeper {
 
   Sweeper(weir::mysql::ConnectionOptions connection, const Options& options);
 
-  /// Looks at the next part, or raises the mark; answers how long to wait before the next call.
+  /// Checks the next part, or raises the mark; returns how long to wait before the next call.
   std::chrono::milliseconds Step();
   void Abort() noexcept { connection_.Abort(); }
 

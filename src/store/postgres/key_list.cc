@@ -11,7 +11,7 @@
 namespace weir::store::postgres {
 namespace {
 
-// By the primary key, without locks.
+// In primary key order, without locks.
 const std::string& ListRows() {
   static const std::string sql =
       "SELECT key, CASE WHEN octet_length(state) <= " + std::to_string(sql::kWholeState) +

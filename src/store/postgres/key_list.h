@@ -8,8 +8,8 @@
 
 namespace weir::store::postgres {
 
-/// A page of the keys in the database of `url`, over a connection of its own. Blocks: each of its
-/// few statements for at most `patience`.
+/// A page of the keys in the database of `url`, over its own connection. Blocks: each of its few
+/// statements for at most `patience`.
 Result<KeyPage> ReadKeys(const std::string& url, std::chrono::milliseconds patience,
                          const KeyQuery& query);
 

@@ -67,7 +67,7 @@ void Lane::Begin() {
     } else {
       params.Null();
     }
-    // If it fails, so will the next, which tells why.
+    // If it fails, so will the next statement, which reports why.
     connection_.Send(kCreateRows, std::move(params), Ignore);
   }
   std::vector<Connection::Query> group;
@@ -78,16 +78,16 @@ void Lane::Begin() {
 }
 
 void Lane::OnLocked(Answer answer) {
-  if (batch_ == nullptr) return;  // this lane is on its way out
+  if (batch_ == nullptr) return;  // this lane is being destroyed
   if (!answer.status.ok()) return Retry(answer);
   std::int64_t latest = 0;
   for (int i = 0; i < answer.rows.size(); ++i) {
     latest = std::max(latest, answer.rows.Int(i, 2));
-    const bool is_row = i + 1 < answer.rows.size();  // the last is the time alone
+    const bool is_row = i + 1 < answer.rows.size();  // the last has only the time
     if (is_row) batch_->Load(answer.rows.Text(i, 0), answer.rows.Text(i, 1));
   }
   if (!batch_->FinishLoading()) {
-    // Some were swept, or were never there.
+    // Some were swept, or never existed.
     create_all_ = true;
     connection_.Send("ROLLBACK", {}, Ignore);
     if (attempts_ >= kAttempts) {
@@ -100,7 +100,7 @@ void Lane::OnLocked(Answer answer) {
   }
   batch_->Run(parts_.clock != nullptr ? parts_.clock->Now() : ToNanos(latest));
   if (batch_->writes().empty()) {
-    // Decided under the locks; how this transaction ends changes nothing.
+    // Decided under the locks; how this transaction ends makes no difference.
     connection_.Send("COMMIT", {}, Ignore);
     return Finish({});
   }
@@ -124,7 +124,7 @@ void Lane::OnLocked(Answer answer) {
 
 void Lane::OnWritten(Answer written, const Answer& committed) {
   if (batch_ == nullptr) return;
-  // An SQLSTATE is the server's word that nothing was written.
+  // With an SQLSTATE, the server guarantees that nothing was written.
   if (!written.status.ok() && !written.sqlstate.empty()) return Retry(written);
   if (written.status.ok() && committed.status.ok()) return Finish({});
   Finish(written.status.ok() ? committed.status : written.status);

@@ -13,8 +13,8 @@ namespace weir::store::postgres {
 /// One connection, and the transaction that is under way on it. Two round trips each:
 ///   (rows that may be missing are created, in a transaction of their own,) begin, lock and read;
 ///   write and commit.
-/// A transaction that the server undid, or that was lost before it was told to commit, is tried
-/// again. One that was lost later may have been committed, so it is answered with an error.
+/// A transaction that the server rolled back, or that was lost before the commit was sent, is
+/// retried. One that was lost later may have been committed, so it is answered with an error.
 ///
 /// Thread safety: belongs to the thread that runs the connection.
 class Lane {
@@ -45,7 +45,7 @@ class Lane {
   std::vector<std::string_view> ids_;
   int attempts_ = 0;
   bool create_all_ = false;
-  weir::postgres::Connection connection_;  // last: its end is told to what is above
+  weir::postgres::Connection connection_;  // last: its callbacks use the members above
 };
 
 }  // namespace weir::store::postgres

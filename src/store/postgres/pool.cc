@@ -14,8 +14,8 @@
 namespace weir::store::postgres {
 namespace {
 
-// The least that a statement may take before its connection is given up. Callers do not wait for
-// it: they are answered after Options::timeout.
+// The least time that a statement may take before its connection is dropped. Callers do not wait
+// for it: they are answered after Options::timeout.
 constexpr std::chrono::milliseconds kPatience{1000};
 
 weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& options) {
@@ -28,8 +28,8 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& op
   out.statement_timeout = patience;
   out.reconnect_delay = std::chrono::milliseconds(50);
   out.longest_reconnect_delay = std::chrono::milliseconds(400);
-  // Few statements, always looked up by key: one plan for all, whatever the table was like when it
-  // was made. A node that stands still with rows locked loses them.
+  // Few statements, always by key: one plan for all, whatever the table was like when it was
+  // created. A node that hangs with rows locked loses its locks.
   out.session =
       "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off "
       "-c enable_mergejoin=off -c plan_cache_mode=force_generic_plan -c jit=off "
@@ -38,7 +38,7 @@ weir::postgres::ConnectionOptions ConnectionOptionsOf(const sql::PoolOptions& op
   return out;
 }
 
-/// The pool's thread and what runs on it.
+/// The pool's thread and the objects that run on it.
 class PostgresPool final : public sql::Pool, public std::enable_shared_from_this<PostgresPool> {
  public:
   explicit PostgresPool(sql::PoolOptions options)
@@ -69,7 +69,7 @@ class PostgresPool final : public sql::Pool, public std::enable_shared_from_this
   ~PostgresPool() override {
     combiner_.Stop({Code::kUnavailable, "postgres: the store was closed"});
     thread_.Halt();
-    // Connections tell their lanes that they are closed, which hand their work back.
+    // Connections notify their lanes that they are closed; these return their work.
     lanes_.clear();
   }
 

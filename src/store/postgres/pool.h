@@ -7,9 +7,9 @@
 
 namespace weir::store::postgres {
 
-/// Limits in PostgreSQL: one thread runs all connections. Fails if the table cannot be made or is a
-/// newer program's. A server that cannot be reached now (libpq does not tell that from one that
-/// refuses our login) is not a failure: until it can, everything is answered with kUnavailable.
+/// Limits in PostgreSQL: one thread runs all connections. Fails if the table cannot be created or
+/// is a newer version's. A server that cannot be reached now (libpq reports that like a refused
+/// login) is not a failure: until it can, everything is answered with kUnavailable.
 Result<std::shared_ptr<sql::Pool>> OpenPool(sql::PoolOptions options);
 
 }  // namespace weir::store::postgres

@@ -8,7 +8,7 @@ namespace weir::store::postgres {
 Status Migrate(const std::string& url) {
   const char* const limits[] = {kLimits1};
   if (Status made = weir::postgres::Migrate(url, "limits", limits); !made.ok()) return made;
-  // They are for people: limits do not wait for somebody with the right to make them.
+  // They are for people: limits must not depend on someone with the right to create them.
   const char* const views[] = {kViews1};
   Status made = weir::postgres::Migrate(url, "views", views);
   return !made.ok() && made.error().code == Code::kPermissionDenied ? Status() : made;

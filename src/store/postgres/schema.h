@@ -7,11 +7,11 @@
 
 namespace weir::store::postgres {
 
-/// Makes the table of limits and its view, or brings them up to date; does nothing if they are.
+/// Creates the table of limits and its view, or brings them up to date; does nothing if they are.
 /// Blocks.
 Status Migrate(const std::string& url);
 
-/// The server's word for a table that is not there.
+/// The server's error code for a missing table.
 inline constexpr std::string_view kUndefinedTable = "42P01";
 
 }  // namespace weir::store::postgres

@@ -8,7 +8,7 @@
 namespace weir::store::postgres {
 namespace {
 
-constexpr std::int64_t kPart = 1000;  // rows looked at by one statement
+constexpr std::int64_t kPart = 1000;  // rows examined per statement
 constexpr std::chrono::milliseconds kShortly{20};
 
 }  // namespace
@@ -43,7 +43,7 @@ void Sweeper::Sweep() {
 }
 
 void Sweeper::OnSwept(const weir::postgres::Answer& answer) {
-  // A failure is not worth more than another try: the next round finds the same rows.
+  // A failure is not retried immediately: the next round finds the same rows.
   if (!answer.status.ok() || answer.rows.size() == 0) return Wait(options_.interval);
   const std::int64_t looked = answer.rows.Int(0, 1);
   const std::int64_t gone = answer.rows.Int(0, 2);
@@ -62,7 +62,7 @@ void Sweeper::OnRaised(const weir::postgres::Answer& answer) {
   if (answer.status.ok() && answer.rows.size() == 1) {
     mark_.Take(answer.rows.Text(0, 0), answer.rows.Int(0, 1));
   } else if (!answer.status.ok() && answer.sqlstate != kUndefinedTable) {
-    mark_.Fail(answer.status.error());  // a table that is gone is made by a lane, without the mark
+    mark_.Fail(answer.status.error());  // a lane recreates a missing table, without the mark
   }
   Wait(options_.interval);
 }

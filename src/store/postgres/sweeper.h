@@ -10,8 +10,8 @@
 
 namespace weir::store::postgres {
 
-/// Deletes rows that have expired, a small part of the table after the other, round and round.
-/// Several nodes may do so at once: who comes second finds nothing, and rows in use are left alone.
+/// Deletes expired rows, one small part of the table after another, over and over. Several nodes
+/// may do so at the same time: the second finds nothing, and rows in use are left alone.
 ///
 /// Thread safety: belongs to the thread that runs `io`.
 class Sweeper {

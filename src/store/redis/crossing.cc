@@ -10,7 +10,7 @@
 namespace weir::store::redis {
 namespace {
 
-/// What undoes a charge that got `decision` at `at`, as far as it still weighs.
+/// Undoes a charge that got `decision` at `at`, as far as it still counts.
 Application Undo(const Charge& charge, Decision& decision, Nanos at) {
   Application undo;
   undo.charges = {&charge, 1};
@@ -65,13 +65,13 @@ void Crossing::OnCharged() {
   if (!whole_.applied) return GiveBack();
   parts_[next_].at = answer.at;
   if (++next_ < parts_.size()) return ChargeNext();
-  // For an undo of the whole. Of parts that were charged at different times the earliest: a later
-  // one could give back what was charged after it.
+  // Used to undo the whole. If parts were charged at different times, the earliest: a later one
+  // could return what was charged after it.
   whole_.at = std::ranges::min(parts_, {}, &Part::at).at;
   Finish();
 }
 
-/// Of the parts before the one that refused; and those after it are looked at, so that every charge
+/// Returns the parts before the one that refused, and peeks at those after it, so that every charge
 /// has a decision.
 void Crossing::GiveBack() {
   asked_.clear();
@@ -95,7 +95,7 @@ void Crossing::AddLooks(std::size_t first, Op op) {
   }
 }
 
-/// Operations that nothing depends on.
+/// For operations without dependencies between slots.
 void Crossing::AskAll() {
   AddLooks(0, op_);
   apply_(asked_, [self = shared_from_this()] {

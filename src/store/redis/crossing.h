@@ -10,20 +10,20 @@
 
 namespace weir::store::redis {
 
-/// An application whose keys lie in several slots of a cluster, which no script can decide at once.
-/// It is charged slot by slot; if one of them refuses, those before it are given back, as leases
-/// are (algorithm/lease.h), before anybody is answered. So nothing is admitted that one server
-/// would refuse, and who is refused has been charged nothing. What differs from one server: while
-/// it lasts, another check may be refused by permits that are about to be given back; and a node
-/// that dies in between leaves them charged.
+/// An application whose keys lie in several slots of a cluster, which no single script can decide.
+/// It is charged slot by slot; if one of them refuses, the earlier charges are returned, as leases
+/// are (algorithm/lease.h), before the caller is answered. So nothing is admitted that one server
+/// would refuse, and a refused caller has been charged nothing. Unlike on one server, while it runs
+/// another check may be refused because of permits that are about to be returned; and a node that
+/// dies in between leaves them charged.
 ///
 /// Thread safety: as the store's.
 class Crossing : public std::enable_shared_from_this<Crossing> {
  public:
-  /// Decides applications that keep to one slot each.
+  /// Decides applications whose keys are in one slot each.
   using Apply = std::function<void(std::span<Application>, Done)>;
 
-  /// Whether it can be decided so: a reservation, which settles at once what it charged, cannot.
+  /// Whether it can be decided this way: not a reservation, which is settled in one step.
   static bool Can(const Application& whole) noexcept;
 
   /// `groups`: positions of the charges of each slot. Fills `whole` and calls `done` once.

@@ -1,5 +1,5 @@
-// Decisions out of what the script found. States that fit in a reply come as they were before the
-// charge, and the C++ step decides again on a copy; a log comes as the few numbers its step needs.
+// Derives decisions from what the script found. States that fit in a reply come as they were before
+// the charge, and the C++ step decides again on a copy; a log comes as the numbers its step needs.
 
 #include <algorithm>
 #include <cstring>
@@ -33,8 +33,8 @@ struct LogFound {
 
   Kind kind;
   std::int64_t used;  // before the charge
-  Nanos time;         // granted: of the grant (its lease's end); else of the newest charge
-  Nanos then;         // when the entry that has to leave came (a lease: ends)
+  Nanos time;         // granted: the grant's (its lease's end); else the newest charge's
+  Nanos then;         // when the entry that must leave was added (a lease: when it ends)
 };
 
 bool Read(std::string_view bytes, LogFound& found) {
@@ -43,7 +43,7 @@ bool Read(std::string_view bytes, LogFound& found) {
   const auto used = algorithm::Load<double>(at + 1);
   if (*at > static_cast<std::uint8_t>(LogFound::Kind::kReleased)) return false;
   if (!(used >= 0 && used <= static_cast<double>(kMaxLimit)))
-    return false;  // nor if it is no number
+    return false;  // nor if it is not a number
   found.kind = static_cast<LogFound::Kind>(*at);
   found.used = static_cast<std::int64_t>(used);
   found.time = algorithm::Load<Nanos>(at + 9);
@@ -51,7 +51,7 @@ bool Read(std::string_view bytes, LogFound& found) {
   return true;
 }
 
-/// True if the step may have left a charge at `time`, so that adding a window to it is safe.
+/// True if the step may have made a charge at `time`, so that adding a window cannot overflow.
 bool Possible(const Quota& quota, Nanos time) {
   const bool leases = algorithm::Of(quota).leases;
   const Nanos ahead = leases ? kMaxWindow.count() : 0;
@@ -60,7 +60,7 @@ bool Possible(const Quota& quota, Nanos time) {
 
 Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64_t cost) {
   const bool leases = algorithm::Of(quota).leases;
-  const Nanos lasts = leases ? 0 : quota.window().count();  // a lease's time is its end already
+  const Nanos lasts = leases ? 0 : quota.window().count();  // a lease's time is already its end
   if (found.kind == LogFound::Kind::kGranted) {
     Decision decision = algorithm::Answer(quota, found.used + cost, 0);
     decision.reset_after = algorithm::Until(found.time + lasts, now);
@@ -76,7 +76,7 @@ Decision Decide(const Quota& quota, const LogFound& found, Nanos now, std::int64
   return decision;
 }
 
-/// How a log that was overdrawn stands.
+/// The standing of a log that was overdrawn.
 Decision StandingOf(const Quota& quota, const LogFound& found, Nanos now) {
   const bool leases = quota.algorithm() == Algorithm::kConcurrency;
   const Nanos lasts = leases ? 0 : quota.window().count();
@@ -184,7 +184,7 @@ class Decoder {
     return true;
   }
 
-  // What was granted follows from what the script found: it tries costs in the same order.
+  // The grant follows from what the script found: it tries costs in the same order.
   bool FillLease(Application& application, const Charge& charge) {
     if (next_ >= reply_.elements.size()) return false;
     const std::string& bytes = reply_.elements[next_++].text;
@@ -233,7 +233,7 @@ class Decoder {
     return true;
   }
 
-  // The step again, on a copy of the state that the script found.
+  // Repeats the step on a copy of the state that the script found.
   bool Repeat(const Application& application, const Charge& charge, std::string_view bytes,
               Decision& decision) {
     const Op op = application.op;
@@ -295,7 +295,7 @@ Decoded DecodeSingle(const Reply& reply, Application& application, Nanos referen
   double since = 0;
   if (reply.text.size() < sizeof since) return {.status = NotUnderstood()};
   std::memcpy(&since, reply.text.data(), sizeof since);
-  constexpr double kFarthest = 2251799813685248;  // the script declines what is farther
+  constexpr double kFarthest = 2251799813685248;  // the script declines larger values
   if (!(since >= -kFarthest && since <= kFarthest)) return {.status = NotUnderstood()};
   Decoded decoded;
   decoded.now = algorithm::ClampTime(reference + static_cast<Nanos>(since));

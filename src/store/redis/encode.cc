@@ -22,15 +22,15 @@ namespace weir::store::redis {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are copied as they lie");
-// The script knows it by its two halves.
+// The script contains it as two halves.
 static_assert(algorithm::kLatest == (Nanos{1412724991} << 32) + 4221370367);
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-// What the script calls a kCharge that is a reservation: its first charge tells how long.
+// The script's code for a kCharge that is a reservation: its first charge says for how long.
 constexpr std::uint16_t kReserve = static_cast<std::uint16_t>(Op::kSettle) + 1;
-// Beyond every limit, and exact in Lua.
+// Above every limit, and exact in Lua.
 constexpr std::int64_t kMaxCost = std::int64_t{1} << 52;
-// The farthest that the script takes a reference to be from now.
+// The largest distance between reference and now that the script accepts.
 constexpr Nanos kFarthest = Nanos{1} << 51;
 
 template <typename T>
@@ -40,7 +40,7 @@ void Put(std::string& out, T value) {
   out.append(bytes, sizeof value);
 }
 
-/// Numbers each different thing in the order of its first appearance, from 1 as Lua does.
+/// Numbers each distinct value in order of first appearance, from 1 as in Lua.
 template <typename Key, typename Hash = std::hash<Key>, typename Equal = std::equal_to<Key>>
 class Index {
  public:
@@ -62,7 +62,7 @@ std::size_t HashOf(std::initializer_list<std::int64_t> numbers) noexcept {
   return std::hash<std::uint64_t>()(hash);
 }
 
-// By value: whoever keeps charges may have copied the quota of each.
+// By value: a caller may have copied the quota for each charge.
 struct QuotaHash {
   std::size_t operator()(const Quota* quota) const noexcept {
     const auto algorithm = static_cast<std::int64_t>(quota->algorithm());
@@ -73,12 +73,12 @@ struct QuotaEqual {
   bool operator()(const Quota* a, const Quota* b) const noexcept { return a == b || *a == *b; }
 };
 
-/// What a charge asks of its key.
+/// The terms of a charge.
 struct Term {
   std::uint16_t quota = 0;
   std::int64_t cost = 0;
-  std::int64_t time = 0;   // that a token bucket's permits take to flow in, or the lease
-  std::uint32_t frac = 0;  // of a nanosecond more
+  std::int64_t time = 0;   // in which a token bucket's permits flow in, or the lease
+  std::uint32_t frac = 0;  // plus this fraction of a nanosecond
   bool operator==(const Term&) const = default;
 };
 struct TermHash {
@@ -87,7 +87,7 @@ struct TermHash {
   }
 };
 
-/// The applications, as the script's steps: runs of those that have the same operation and as many
+/// The applications, as the script's steps: runs with the same operation and the same number of
 /// charges, each charge a key and a term.
 class Steps {
  public:
@@ -103,7 +103,7 @@ class Steps {
   }
   void Add(std::uint16_t key, std::uint16_t term) { words_.insert(words_.end(), {key, term}); }
 
-  /// A MessagePack array, which one call in the script makes a table.
+  /// A MessagePack array, which the script turns into a table with one call.
   std::string Packed() const {
     std::string out = "\xdd";
     out.reserve(5 + 3 * words_.size());
@@ -160,7 +160,7 @@ class Encoder {
   }
 
  private:
-  // A key is forgotten under every algorithm, on no terms.
+  // Resets a key under every algorithm, without terms.
   void AddReset(const Application& application) {
     steps_.Begin(Op::kReset, application.charges.size() * algorithm::kCount);
     for (const Charge& charge : application.charges) {
@@ -170,7 +170,7 @@ class Encoder {
     }
   }
 
-  // A term for each cost that may be granted, as algorithm::Lease tries them.
+  // A term for each cost that may be granted, in the order algorithm::Lease tries them.
   void AddLease(const Application& application) {
     Charge charge = application.charges.front();
     charge.cost = std::clamp<std::int64_t>(charge.cost, 0, charge.quota->limit());
@@ -193,7 +193,7 @@ class Encoder {
     steps_.Add(key, TermNumber(charged));
   }
 
-  /// A charge is two entries: by how much it changes, and its stamp (of the first, the lease).
+  /// A charge has two entries: its change, and its stamp (for the first, the lease).
   void AddSettle(const Application& application) {
     steps_.Begin(Op::kSettle, application.charges.size());
     for (std::size_t i = 0; i < application.charges.size(); ++i) {
@@ -288,7 +288,7 @@ weir::redis::Command Encode(const Names& names, std::span<Application* const> ap
   reference = algorithm::ClampTime(reference);
   if (now) {
     now = algorithm::ClampTime(*now);
-    // The script would ask for a nearer one.
+    // Otherwise the script would request a nearer one.
     if (Int128{*now} - reference > kFarthest || Int128{reference} - *now > kFarthest) {
       reference = *now;
     }

@@ -25,14 +25,14 @@ using weir::redis::ConnectionOptions;
 using weir::redis::Endpoint;
 using weir::redis::Reply;
 
-/// SCAN looks at about COUNT keys of the whole server, ours or not; so many times for a page.
+/// SCAN examines about COUNT keys of the whole server, ours or not; this many calls per page.
 constexpr int kMaxScans = 50;
 constexpr std::size_t kLeastCount = 10;
 constexpr std::chrono::milliseconds kLongest{500};
-/// Of the nodes of a cluster, to find out who its masters are.
+/// How many nodes of a cluster to ask for the list of masters.
 constexpr std::size_t kMaxAsked = 3;
 
-/// Where a list goes on: a server, and its own cursor. "2.174063616".
+/// Where a list continues: a server, and its own cursor. "2.174063616".
 struct Cursor {
   std::size_t server = 0;
   std::uint64_t scan = 0;
@@ -49,7 +49,7 @@ std::optional<Cursor> ParseCursor(std::string_view text) {
   return Cursor{*server, *scan};
 }
 
-/// The text as a pattern of SCAN that matches nothing else.
+/// The text as a SCAN pattern that matches only itself.
 std::string Quoted(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -59,7 +59,7 @@ std::string Quoted(std::string_view text) {
   return out;
 }
 
-/// Asks one command after the other, waiting for each answer.
+/// Sends one command after another, waiting for each answer.
 class Asker {
  public:
   Asker(const Address& address, const Options& options) : options_(ConnectionOptions::Of(address)) {
@@ -88,7 +88,7 @@ class Asker {
   std::unique_ptr<Connection> connection_;
 };
 
-/// The masters that a reply to CLUSTER SLOTS names, in order.
+/// The masters listed in a reply to CLUSTER SLOTS, in order.
 std::vector<Endpoint> MastersOf(const Reply& slots, const Endpoint& from) {
   std::set<Endpoint> masters;
   for (const Reply& range : slots.elements) {

@@ -7,8 +7,8 @@
 namespace weir::store::redis {
 
 /// A page of the keys in a server, or in the masters of a cluster one after the other, as SCAN
-/// finds them: those that are there all the time are found, some perhaps twice. Over connections of
-/// its own. Blocks: a few commands of at most options.command_timeout each.
+/// finds them: keys that exist throughout are found, some perhaps twice. Uses its own connections.
+/// Blocks: a few commands of at most options.command_timeout each.
 Result<KeyPage> ReadKeys(const Options& options, const KeyQuery& query);
 
 }  // namespace weir::store::redis

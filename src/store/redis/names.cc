@@ -24,7 +24,7 @@ std::string_view ValueOf(std::string_view key, std::string_view entry) {
   return {};
 }
 
-// Braces in a tag would end it early, and an empty tag is none: so it is hexadecimal where needed.
+// Braces would end a tag early, and an empty tag has no effect: so it is hexadecimal where needed.
 std::string Plain(std::string_view text) {
   std::string out = "t";
   for (const char c : text) {
@@ -38,9 +38,9 @@ std::string Plain(std::string_view text) {
   return out;
 }
 
-// Keys that spread do so over this many slots, at even distances, which 2, 3, 4, 6 or 12 masters
-// share evenly. More would spread no better over a few masters, and checks of different slots never
-// go in one call: with 64, three masters together spent twice the time on a check.
+// Spread keys use this many evenly spaced slots, which 2, 3, 4, 6 or 12 masters share evenly. More
+// would not spread better over a few masters, and checks of different slots never share a call:
+// with 64, three masters together spent twice the time on a check.
 constexpr std::uint32_t kStripes = 12;
 
 std::uint32_t StripeAt(std::uint16_t slot) { return slot * kStripes / weir::redis::kSlots; }
@@ -63,7 +63,7 @@ const std::string& StripeOf(std::string_view text) {
 
 }  // namespace
 
-/// As the policies have it (docs/adr/0013-spread-by-policies.md).
+/// As the policies determine it (docs/adr/0013-spread-by-policies.md).
 std::string Names::PlacedTag(std::string_view key) const {
   const std::string_view head = key.substr(0, key.find('|'));
   const std::size_t slash = head.find('/');

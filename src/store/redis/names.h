@@ -11,9 +11,9 @@
 
 namespace weir::store::redis {
 
-/// What keys are called in Redis: prefix, in a cluster a hash tag, the key, and one letter for the
-/// algorithm, so that a key has one state under each. A log's entries stand in a list whose name is
-/// that with an "e".
+/// How keys are named in Redis: prefix, in a cluster a hash tag, the key, and one letter for the
+/// algorithm, so that a key has one state under each. A log's entries are in a list with that name
+/// and an appended "e".
 ///
 /// Thread-safe: immutable.
 class Names {
@@ -34,18 +34,18 @@ class Names {
   const std::shared_ptr<const KeyPlaces>& places() const noexcept { return places_; }
 
   /// What decides the slot of a key, a function of the key alone:
-  ///   "{t}…"                         t: whoever names keys may say so
+  ///   "{t}…"                         t: the client that names keys may choose it
   ///   "cl|…"                         the key itself: these are never charged together with others
   ///   "domain/policy|entry:value|…"  the domain; with tag_entry also the value of that entry
-  ///   anything else                  what stands before the first "/" or "|", or nothing
-  /// With places, what they say of a policy's keys; bare keys ("key|…") and quotas that came with a
-  /// request ("domain/%override…") go by all of their text. What does not go by its domain has one
-  /// of 12 tags, whose slots lie at even distances. A reservation's record lives with its key.
+  ///   anything else                  the text before the first "/" or "|", or nothing
+  /// With places, their entry for a policy's keys; bare keys ("key|…") and quotas that came with a
+  /// request ("domain/%override…") use their whole text. What does not go by its domain has one of
+  /// 12 tags, whose slots are evenly spaced. A reservation's record has the tag of its key.
   std::string Tag(std::string_view key) const;
 
   /// Appends the name of `key`'s state.
   void Append(std::string_view key, Algorithm algorithm, std::string& out) const;
-  /// The key whose state has this name; nothing if none has.
+  /// The key whose state has this name; nothing if there is none.
   std::optional<HeldKey> Parse(std::string_view name) const;
 
  private:

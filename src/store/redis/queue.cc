@@ -7,8 +7,8 @@
 
 namespace weir::store::redis {
 
-// What waits can go call by call, and the first of it is a call of its own. Beside a combined call
-// it must keep to the same depth: what comes under load is cheaper in the next combined one.
+// Waiting applications can go call by call, the first as a call of its own. Beside a combined call
+// the same depth applies: under load, later ones are cheaper in the next combined call.
 bool Queue::HasSingle(std::size_t depth) const {
   const std::size_t room = combined_ == 0 ? kDepth : depth;
   const bool fits = in_flight_ < room && waiting_.size() <= room - in_flight_;
@@ -98,7 +98,7 @@ std::vector<Queue> Queues::TakeAll() {
   return all;
 }
 
-// Servers are few, so one without lanes keeps its place.
+// Servers are few, so one without lanes keeps its entry.
 void Queues::Leave(std::uint32_t server) { --lanes_of_[server]; }
 
 }  // namespace weir::store::redis

@@ -1,11 +1,11 @@
 #include "store/redis/redis_store.h"
 
-// How it works: applications queue in lanes (see route.h). At the end of the turn of the event loop
-// in which they came, each lane sends what it has, many applications to a call of the script, and
-// keeps a few calls in flight (see queue.h); what comes while all are out waits and goes together.
-// As long as there are calls enough, a single charge goes by itself, with a script made for that
-// (script/single), which costs the server a tenth of one that can do everything. With
-// Options::gather a lane holds checks that come one by one for a moment, and sends them together.
+// How it works: applications queue in lanes (see route.h). At the end of the event loop's turn in
+// which they arrived, each lane sends what it has, many applications per call of the script, and
+// keeps a few calls in flight (see queue.h); what arrives while all are in flight waits and is sent
+// together. As long as calls are available, a single charge is sent by itself, with a specialized
+// script (script/single), which costs the server a tenth of the general one. With Options::gather a
+// lane holds checks that come one by one for a moment, and sends them together.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -32,11 +32,11 @@ namespace asio = boost::asio;
 using weir::redis::Answer;
 
 constexpr int kMaxReferences = 3;
-// A check that comes after a longer silence than so many times `gather` waits for nobody.
+// A check that comes after a silence longer than this many times `gather` does not wait.
 constexpr int kSilence = 4;
 constexpr const char* kClosed = "redis: the store was closed";
 
-/// What the store and its calls in flight share. Not thread-safe.
+/// Shared by the store and its calls in flight. Not thread-safe.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(asio::io_context& io, const Options& options, std::unique_ptr<Route> route)
@@ -70,17 +70,17 @@ class Core : public std::enable_shared_from_this<Core> {
   const Clock* const clock_;
   const std::size_t max_pending_;
   const std::chrono::nanoseconds gather_;
-  // The last check, where checks may wait for others.
+  // Time of the last check, if checks may wait for others.
   std::optional<std::chrono::steady_clock::time_point> came_;
   std::uint64_t holds_ = 0;
   std::unique_ptr<Timers> timers_;
   std::unique_ptr<Route> route_;
-  Nanos reference_;  // the server's time, about
+  Nanos reference_;  // the server's time, approximately
   bool closed_ = false;
   bool flushing_ = false;
   std::size_t pending_ = 0;
   Queues queues_;
-  std::vector<Route::Lane> touched_;  // lanes with something new
+  std::vector<Route::Lane> touched_;  // lanes with new applications
 };
 
 void Core::Apply(std::span<Application> applications, Done done) {
@@ -125,9 +125,9 @@ void Core::Add(Application& application, const std::shared_ptr<Pending::Call>& c
   FlushSoon();
 }
 
-/// Whether the application waits for others, which it is the last of now. Only checks do; whatever
-/// else comes takes those that wait with it. Of the groups that a check of several slots is split
-/// into, each would wait for itself.
+/// Whether the application waits for others, being the last in the queue now. Only checks do; any
+/// other operation releases those that wait. The groups that a check of several slots is split into
+/// would each wait separately, so they do not.
 bool Core::Holds(Route::Lane lane, Queue& queue, const Application& application) {
   if (application.op != Op::kCharge || application.returnable) {
     queue.Release();

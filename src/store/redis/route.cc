@@ -38,7 +38,7 @@ class ServerRoute final : public Route {
     lane_ = (lane_ + 1) % static_cast<Lane>(connections_.size());
   }
   std::optional<Lane> LaneOf(const Application&) override { return lane_; }
-  // Each connection has a few calls in flight of its own.
+  // Each connection has its own few calls in flight.
   std::uint32_t ServerOf(Lane lane) const override { return lane; }
   const Names& NamesOf(Lane) const override { return names_; }
   void Call(Lane lane, const Script& script, Command arguments, Connection::Done done) override {
@@ -51,9 +51,9 @@ class ServerRoute final : public Route {
   Lane lane_ = 0;
 };
 
-/// A cluster: a call must keep to one slot. When policies change, so may the places of keys: a lane
-/// is a slot and the generation of places that its keys are named by, so that what waits or is
-/// under way keeps the names it was sorted by.
+/// A cluster: a call must keep to one slot. When policies change, the places of keys may change as
+/// well: a lane is a slot and the generation of places that its keys are named by, so that
+/// applications that wait or are under way keep the names they were sorted by.
 class ClusterRoute final : public Route {
  public:
   ClusterRoute(boost::asio::io_context& io, const Options& options, ConnectionOptions connection,
@@ -101,7 +101,7 @@ class ClusterRoute final : public Route {
     return application.charges.empty() ? 0 : PartOf(application.charges[0].key);
   }
 
-  // Any will do that has its slot there. None: that master has no slots any more.
+  // Any key works whose slot is there. None: that master has no slots any more.
   std::optional<std::string> ProbeKey(std::uint32_t part) const override {
     if (part == 0) return std::nullopt;
     for (int i = 0; i < kProbeTries; ++i) {
@@ -117,10 +117,10 @@ class ClusterRoute final : public Route {
 
  private:
   // With many small ranges of slots, and bad luck, a master is not found; that costs a probe that
-  // asks another.
+  // goes to another.
   static constexpr int kProbeTries = 4096;
   static constexpr unsigned kSlotBits = 16;
-  // A call is over long before policies have changed that often.
+  // A call ends long before policies have changed this often.
   static constexpr Lane kGenerations = 64;
 
   static std::uint16_t SlotIn(Lane lane) {
@@ -133,7 +133,7 @@ class ClusterRoute final : public Route {
     return cluster_.MasterOf(SlotOf(names().Tag(key)));
   }
   const Names& names() const { return generations_[generation_]; }
-  // Places are as large as the policies are many.
+  // Places grow with the number of policies.
   void ForgetUnused(const Queues& queues) {
     std::set<Lane> used = {generation_};
     for (const Lane lane : queues.Lanes()) used.insert(lane >> kSlotBits);

@@ -18,8 +18,8 @@
 
 namespace weir::store::redis {
 
-/// Which calls may carry an application, and how they get to a server. A lane is what calls must
-/// keep to: a connection of a single server, a slot of a cluster. Calls of one lane run in order.
+/// Which calls may carry an application, and how they get to a server. A lane is what a call must
+/// not leave: a connection of a single server, a slot of a cluster. Calls of one lane run in order.
 ///
 /// Thread safety: belongs to the thread that runs the store's io_context.
 class Route {
@@ -28,16 +28,16 @@ class Route {
 
   virtual ~Route() = default;
 
-  /// The lane for the applications of the next Apply that may go anywhere. Lanes that `queues` has
-  /// stay what they are; others may be forgotten.
+  /// Picks the lane for those applications of the next Apply that may go anywhere. Lanes that
+  /// `queues` has keep their meaning; others may be forgotten.
   virtual void Turn(const Queues& queues) = 0;
   /// Nothing if the application's keys cannot be decided together.
   virtual std::optional<Lane> LaneOf(const Application& application) = 0;
-  /// The positions of charges that can be, group by group, always in the same order.
+  /// The positions of charges that can be decided together, group by group, in a fixed order.
   virtual std::vector<std::vector<std::uint32_t>> Apart(const Application&) const { return {}; }
   /// Which server calls of this lane go to, as far as known. Lanes with one number share a server.
   virtual std::uint32_t ServerOf(Lane lane) const = 0;
-  /// What keys are called by calls of this lane.
+  /// The names that calls of this lane use for keys.
   virtual const Names& NamesOf(Lane lane) const = 0;
   /// As Store's.
   virtual std::string GroupOf(std::string_view) const { return {}; }

@@ -23,7 +23,7 @@ std::int64_t BucketWidth(const Quota& quota) {
 }
 
 bool CounterIsPlain(const Quota& quota) {
-  // Numbers of buckets stay below 2^51 as well.
+  // Indexes of buckets stay below 2^51 as well.
   constexpr std::int64_t kLeastWidth = 1 << 13;
   const std::int64_t width = BucketWidth(quota);
   return width >= kLeastWidth && width < kPlain / (2 * (quota.buckets() + 2));
@@ -41,12 +41,12 @@ std::string Packed(std::span<const std::int64_t> numbers) {
   return out;
 }
 
-/// The high word of the step of 2^34 ns that `end` is in.
+/// The high word of the 2^34 ns step that contains `end`.
 std::int64_t StepOf(Nanos end) { return end >> 34 << 2; }
 /// When that step is over, in milliseconds: keys expire then (quotas.lua).
 std::int64_t MillisAfter(std::int64_t step) { return ((step + 4) << 32) / 1'000'000 + 1; }
 
-/// What a script is told of its charge.
+/// The arguments of a script for its charge.
 struct Told {
   Nanos end;                            // of the new state, if the key is fresh
   std::array<std::int64_t, 6> numbers;  // of the shape

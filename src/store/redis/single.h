@@ -12,7 +12,7 @@
 namespace weir::store::redis {
 
 /// The script for an application that is a single charge whose numbers are exact in a double;
-/// nothing for all others.
+/// nullopt for all others.
 std::optional<Shape> SingleShape(const Application& application);
 
 /// A call of SingleScript.

@@ -20,7 +20,7 @@ using weir::redis::Command;
 using weir::redis::Reply;
 using weir::redis::Script;
 
-/// Of a cluster: enough that each of a few dozen masters has some of their slots.
+/// For a cluster: enough that each of a few dozen masters has some of these slots.
 constexpr int kClusterMarks = 512;
 
 const Script& RaiseScript() {
@@ -28,20 +28,20 @@ const Script& RaiseScript() {
   return script;
 }
 
-/// A server that is down, or slow, is for others to report.
+/// A server that is down or slow is reported elsewhere.
 bool IsAway(const Error& error) {
   return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
 }
 
 struct Mark {
-  std::string key;  // its last byte is no algorithm's letter, so it is not taken for a limit's
+  std::string key;  // its last byte is no algorithm's letter, so it is not mistaken for a limit's
   std::uint16_t slot = 0;
-  std::int64_t known = 0;  // what it was last; 0: not known
+  std::int64_t known = 0;  // its last value; 0: unknown
 };
 
 }  // namespace
 
-/// Thread safety: its own thread's, but for Open and Close.
+/// Thread safety: only its own thread, except for Open and Close.
 class StateWatch::Core {
  public:
   Core(const StateWatchOptions& options, const weir::redis::Address& address, Callbacks callbacks)
@@ -102,7 +102,7 @@ class StateWatch::Core {
     Looked();
   }
 
-  /// The next look is after the last answer: numbers are compared in the order of their raising.
+  /// The next round starts after the last answer: numbers are compared in order of incrementing.
   void Looked() {
     if (--waiting_ > 0) return;
     if (std::exchange(lost_, false)) callbacks_.lost();

@@ -19,13 +19,13 @@ struct StateWatchOptions {
 
 /// Notices that a Redis has lost data and goes on as if nothing had happened: restarted without
 /// persistence, emptied, failed over to a replica that is empty or behind. It keeps a number in the
-/// server, in a cluster one in each master, and raises it every few seconds. Whoever raises it sees
-/// it grow, unless it was lost; a server that is new to this process has no number to compare with.
+/// server, in a cluster one in each master, and increments it every few seconds. The number grows
+/// unless data was lost; for a server that is new to this process there is nothing to compare with.
 ///
-/// Thread-safe. It has a thread and connections of its own, so that no check waits for it.
+/// Thread-safe. It has its own thread and connections, so that no check waits for it.
 class StateWatch {
  public:
-  /// Both run on its thread. `failed`: with the first error other than a server that is away.
+  /// Both run on its thread. `failed`: with the first error other than an unreachable server.
   struct Callbacks {
     std::function<void()> lost;
     std::function<void(const Error&)> failed;

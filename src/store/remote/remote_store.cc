@@ -1,10 +1,10 @@
 #include "store/remote/remote_store.h"
 
-// How it works: the applications of one Apply queue for one connection. At the end of the turn of
-// the event loop in which they came, they go together in one call, and up to kDepth calls are in
-// flight on a connection, which are decided in their order. What a region's store decides by itself
-// has a connection of its own: behind a charge that has to go to the home store, permits would
-// arrive late.
+// How it works: the applications of one Apply queue for one connection. At the end of the
+// event loop's turn in which they arrived, they go together in one call, and up to kDepth
+// calls are in flight on a connection, decided in order. What a region's store decides by
+// itself has its own connection: behind a charge that has to go to the home store, permits
+// would arrive late.
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -31,19 +31,19 @@ constexpr std::size_t kMostCharges = 256;
 constexpr std::size_t kMostBytes = wire::kMaxBytes / 4;
 constexpr const char* kClosed = "weir: the store was closed";
 
-/// Applications that travel together.
+/// Applications that are sent together.
 struct Load {
   std::vector<Pending> pending;
   std::vector<Application*> applications;
 };
 
-/// True if a region's store answers it at once.
+/// True if a region's store answers it immediately.
 bool IsOfRegion(const Application& application) noexcept {
   return application.region.term > 0 &&
          (application.op == Op::kLease || application.op == Op::kReturn);
 }
 
-/// What the store and its calls in flight share. Not thread-safe.
+/// Shared by the store and its calls in flight. Not thread-safe.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(asio::io_context& io, const Options& options, const weir::redis::Address& address)
@@ -94,7 +94,7 @@ void Core::Apply(std::span<Application> applications, Done done) {
   auto call = std::make_shared<Pending::Call>();
   call->done = std::move(done);
   call->left = applications.size() + 1;  // and this call itself
-  // All of one Apply on one connection, so that they keep their order.
+  // All of one Apply on one connection, to keep their order.
   const bool regional = std::ranges::all_of(applications, IsOfRegion);
   turn_ = (turn_ + 1) % (lanes_.size() - 1);
   Lane& lane = regional ? *lanes_.back() : *lanes_[turn_];

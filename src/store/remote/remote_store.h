@@ -1,7 +1,7 @@
 #pragma once
 
-// Another Weir as the store: applications go to its RESP port (WEIR.APPLY), and it decides with the
-// store that it has itself.
+// Another Weir as the store: applications go to its RESP port (WEIR.APPLY), and it decides with its
+// own store.
 
 #include <chrono>
 #include <cstddef>
@@ -19,17 +19,17 @@ namespace weir::store::remote {
 
 struct Options {
   std::string url = {};  ///< weir://… or weirs://…: see url.h
-  /// Of this reactor. While an answer of the other Weir waits for a store of its own, what follows
-  /// on the same connection waits, too.
+  /// Of this reactor. While the other Weir waits for its own store to answer a call, later calls on
+  /// the same connection wait, too.
   std::size_t connections = 2;
   std::chrono::milliseconds connect_timeout{2000};
   /// From a call being sent to its answer.
   std::chrono::milliseconds command_timeout{1000};
-  /// Applications that may wait or be on their way; more are refused with kResourceExhausted.
+  /// Applications that may wait or be in flight; more are refused with kResourceExhausted.
   std::size_t max_pending = 100'000;
 };
 
-/// Connects with the first Apply; whatever cannot be decided says so in its status.
+/// Connects on the first Apply; applications that cannot be decided say so in their status.
 ///
 /// The store belongs to the thread that runs `io`. Destroying it completes what is pending, with an
 /// error.

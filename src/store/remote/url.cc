@@ -24,7 +24,7 @@ Result<weir::redis::Address> ParseUrl(std::string_view text) {
   }
   if (url->hosts.size() != 1) return Invalid("it must name one host");
   if (!url->path.empty()) return Invalid("nothing may follow the port");
-  // The rest is that of a Redis server.
+  // The rest is like a Redis server's.
   const std::string_view rest = text.substr(url->scheme.size());
   Result<weir::redis::Address> address =
       weir::redis::ParseUrl((url->scheme == "weirs" ? "rediss" : "redis") + std::string(rest));

@@ -8,7 +8,7 @@
 namespace weir::store::remote {
 
 /// Reads `weir://[:key@]host[:port]`, and `weirs://…` for TLS with the options of rediss://. The
-/// port is 6380 unless given. Errors never repeat the key.
+/// default port is 6380. Errors never repeat the key.
 Result<weir::redis::Address> ParseUrl(std::string_view text);
 
 }  // namespace weir::store::remote

@@ -23,8 +23,8 @@ namespace weir::store::reserve {
 namespace {
 
 constexpr char kVersion = 2;
-// Before buckets noted what a settlement needs to know. Texts of it are read, and since the version
-// is in the digest that names their records, they find none: they count as spent.
+// From before buckets noted what a settlement needs. Such texts are still read, but since the
+// version is in the digest that names their records, they find none: they count as spent.
 constexpr char kWithoutMarks = 1;
 constexpr std::size_t kDigestBytes = 16;
 
@@ -130,7 +130,7 @@ Reservation Begin(std::chrono::milliseconds lasts, std::int64_t cost) {
   Reservation reservation;
   reservation.lasts = std::clamp(lasts, kShortest, kLongest);
   reservation.cost = cost;
-  // Without randomness there is no safe name for anything.
+  // Without randomness no name is safe.
   if (RAND_bytes(reservation.nonce.data(), static_cast<int>(reservation.nonce.size())) != 1) {
     std::abort();
   }
@@ -141,8 +141,8 @@ std::string RecordKey(const Reservation& reservation, std::size_t group) {
   std::string text = Body(reservation);
   PutNumber(text, static_cast<std::int64_t>(group));
   const Digest digest = Sha256(text);
-  // In a cluster it must fall into the slot of its bucket, so it begins as that does
-  // (store/redis/names.h). No bucket ends so: a '%' in a key is followed by two digits.
+  // In a cluster it must be in the slot of its bucket, so it begins like that
+  // (store/redis/names.h). No bucket ends this way: a '%' in a key is followed by two digits.
   const std::string& bucket = reservation.groups[group].shares.front().key;
   const bool parted = bucket.starts_with('{') || bucket.find_first_of("/|") != std::string::npos;
   std::string key = parted ? bucket : std::string();
@@ -167,7 +167,7 @@ Status CheckSize(const Reservation& reservation) {
 void Note(Group& group, std::chrono::milliseconds lasts, std::span<const Decision> decisions) {
   group.lease = decisions.empty() ? 0 : decisions.front().lease;
   if (group.lease == 0) return;
-  // The record was fresh: its lease tells when it was charged, and all others with it.
+  // The record was fresh: its lease shows when it, and all others with it, was charged.
   const Nanos now = group.lease - std::chrono::nanoseconds(lasts).count();
   for (std::size_t i = 0; i < group.shares.size(); ++i) {
     Share& share = group.shares[i];

@@ -1,14 +1,14 @@
 #pragma once
 
 // Reservations: an estimate is charged now, and the real cost is settled later by the reservation's
-// text. The text says everything that settling needs: which buckets, under which quotas, how much
-// and when. So it does not matter what the policies have become meanwhile, and any node can settle.
+// text. The text contains everything that settling needs: which buckets, under which quotas, how
+// much and when. So later changes of the policies do not matter, and any node can settle.
 //
-// What the text says cannot be forged. Beside each group of charges a record is charged, a
-// concurrency permit of its own, whose key is a digest of the text and whose lease is the
-// reservation's: another text has no record, and without a record nothing is settled. The record
-// goes when it is settled, so nothing is settled twice, and expires by itself. Nothing else is
-// stored. docs/design/reservations.md.
+// The text cannot be forged. Beside each group of charges a record is charged, a concurrency permit
+// of its own, whose key is a digest of the text and whose lease is the reservation's: a forged text
+// has no record, and without a record nothing is settled. Settling deletes the record, so nothing
+// is settled twice, and the record expires by itself. Nothing else is stored. See
+// docs/design/reservations.md.
 
 #include <array>
 #include <chrono>
@@ -30,7 +30,7 @@ inline constexpr std::chrono::milliseconds kShortest{1};
 inline constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
 inline constexpr std::chrono::milliseconds kUsual = std::chrono::minutes(10);
 
-/// The longest text, and the most buckets that it may name.
+/// The limits of a text: its length, and the number of buckets that it may name.
 inline constexpr std::size_t kMaxText = 16 * 1024;
 inline constexpr std::size_t kMaxShares = 256;
 
@@ -50,7 +50,7 @@ struct Share {
 /// Charges that go together, all or none, with the record that stands for them.
 struct Group {
   std::vector<Share> shares;
-  std::int64_t lease = 0;  ///< of the record; 0: was not granted, there is nothing to settle
+  std::int64_t lease = 0;  ///< of the record; 0: not granted, so there is nothing to settle
 };
 
 /// Not thread-safe, like any value.
@@ -61,26 +61,26 @@ struct Reservation {
   std::vector<Group> groups;
 };
 
-/// One with a nonce of its own.
+/// A reservation with a new nonce.
 Reservation Begin(std::chrono::milliseconds lasts, std::int64_t cost);
 
-/// The record of a group, for who charges it: always a permit of 1. Requires that the group has
-/// shares, and all of the reservation but leases and stamps.
+/// The record of a group, for the code that charges it: always one permit. Requires that the group
+/// has shares, and everything of the reservation except leases and stamps.
 std::string RecordKey(const Reservation& reservation, std::size_t group);
 Quota RecordQuota(const Reservation& reservation);
 
 /// kInvalidArgument if its text would be too long.
 Status CheckSize(const Reservation& reservation);
 
-/// Takes what the store said about a group: `decisions` are those of the record and of the shares,
-/// in order. Nothing was granted: pass none.
+/// Stores what the store decided about a group: `decisions` are those of the record and of the
+/// shares, in order. Pass none if nothing was granted.
 void Note(Group& group, std::chrono::milliseconds lasts, std::span<const Decision> decisions);
 
 /// By how much a share changes when the real cost is `cost`.
 std::int64_t ChangeOf(const Reservation& reservation, const Share& share, std::int64_t cost);
 
 std::string Write(const Reservation& reservation);
-/// kInvalidArgument if Write could not have made it. Whatever the text, memory is bounded.
+/// kInvalidArgument if Write could not have produced it. Memory is bounded for any text.
 Result<Reservation> Read(std::string_view text);
 
 }  // namespace weir::store::reserve

@@ -7,7 +7,7 @@
 namespace weir::store::route {
 namespace {
 
-/// Spreads all bits over all others.
+/// Mixes every bit into all others.
 std::uint64_t Mix(std::uint64_t value) noexcept {
   value ^= value >> 31;
   value *= 0x9e6c63d0876a9a35;
@@ -41,7 +41,7 @@ Way Routes::Of(std::string_view key) const noexcept {
   const std::uint8_t member = MemberOf(store, hash);
   const std::optional<Move>& move = options_.move;
   if (!move || store != move->from || !Takes(*move, key)) return {member, member};
-  constexpr std::uint64_t kApart = 0x5851f42d4c957f2d;  // shards and shares are drawn apart
+  constexpr std::uint64_t kApart = 0x5851f42d4c957f2d;  // shards and shares use independent hashes
   const auto place = static_cast<std::uint32_t>(Mix(hash ^ kApart) % kWhole);
   if (place >= move->share) return {member, member};
   const std::uint8_t next = MemberOf(move->to, hash);
@@ -64,7 +64,7 @@ bool Routes::Takes(const Move& move, std::string_view key) const noexcept {
                                             PolicyOf(key)) != move.policies.end();
 }
 
-// Of all shards the one with the highest draw: one more shard takes its part of the keys from all
+// Of all shards the one with the highest draw: an added shard takes its part of the keys from all
 // others and moves no other key.
 std::uint8_t Routes::MemberOf(std::size_t store, std::uint64_t hash) const noexcept {
   const Shards& shards = options_.stores[store];

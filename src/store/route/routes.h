@@ -1,9 +1,9 @@
 #pragma once
 
-// Which of several stores holds a key. The key's own text decides, so every node and every
-// operation on the key comes to the same answer: its policy (the text before the first '|') names a
-// store, and a hash of the whole key chooses among that store's shards and tells whether the key
-// is among those that are being moved.
+// Which of several stores holds a key. Only the key's text decides, so every node and every
+// operation on the key gets the same answer: its policy (the text before the first '|') names a
+// store, and a hash of the whole key chooses among that store's shards and says whether the key is
+// among those that are being moved.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,14 +31,14 @@ struct Way {
 /// The servers of one store, in the order of its shards. Stores may share servers.
 using Shards = std::vector<std::uint8_t>;
 
-/// Keys on their way from one store to another. A key's place in 0…kWhole never changes, so a
-/// larger share holds all keys of a smaller one.
+/// Keys on their way from one store to another. A key's position in 0…kWhole never changes, so a
+/// larger share contains all keys of a smaller one.
 struct Move {
   std::size_t from = 0;
   std::size_t to = 0;
   std::uint32_t share = 0;  ///< keys below it are charged in both stores
   std::uint32_t done = 0;   ///< keys below it are charged in `to` alone; at most `share`
-  /// As keys begin: "domain/name". Empty: all policies of the store.
+  /// Prefixes of keys: "domain/name". Empty: all policies of the store.
   std::vector<std::string> policies = {};
 };
 

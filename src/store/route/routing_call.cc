@@ -18,7 +18,7 @@ bool IsReservation(const Application& application) noexcept {
   return application.charges.size() > 1 && IsRecord(application.charges.front().key);
 }
 
-/// Operations on what one store named (a lease, a stamp), which another one cannot know.
+/// Operations on something that one store named (a lease, a stamp), which another cannot know.
 bool IsOfOneStore(Op op) noexcept {
   return op == Op::kRelease || op == Op::kReturn || op == Op::kLease || op == Op::kSettle;
 }
@@ -85,15 +85,15 @@ void RoutingCall::Plan(const Routes& routes, Application& application) {
                                "same store, without shards"};
     return;
   }
-  if (one_server && !moving) {  // whatever its groups: it is that store's own affair
+  if (one_server && !moving) {  // groups do not matter: that store handles them
     return Queue(work.legs.empty() ? 0 : work.legs.front().member, application);
   }
-  // The first leg is the one whose member all nodes ask first, so that two requests that concern
-  // the same servers do not refuse each other by holding one each.
+  // The first leg's member is the one that all nodes call first, so that two requests that span the
+  // same servers do not refuse each other by holding one each.
   std::ranges::sort(work.legs, {}, [](const Leg& leg) { return std::tie(leg.member, leg.group); });
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const Charge& charge = application.charges[i];
-    // What was settled at more than its estimate counts in both as well.
+    // A settlement above its estimate counts in both as well.
     const bool both =
         application.op == Op::kSettle ? charge.cost > 0 : !IsOfOneStore(application.op);
     if (both && ways[i].moving() && !HoldsPermits(charge)) add(ways[i].also, true, i);
@@ -114,7 +114,7 @@ void RoutingCall::Begin(Work& work) {
   const Op op = work.application->op;
   if (op == Op::kCharge) return Ask(work.legs.front(), op);
   if (op == Op::kLease) {
-    // A lease could be spent under one of the two stores only: meanwhile every check asks both.
+    // A lease could be spent under only one of the two stores: until then every check asks both.
     work.legs.front().charges.front().cost = 1;
     return Ask(work.legs.front(), Op::kPeek);
   }
@@ -135,7 +135,7 @@ void RoutingCall::AdvanceCharge(Work& work) {
   const Leg& leg = work.legs[work.next];
   if (!leg.said()) {
     if (!leg.mirror) return Fail(work, leg.answer.status);
-    // The old store has let it pass and counted it. What the new one lacks by this is levelled with
+    // The old store has admitted and counted it. What the new one therefore lacks is levelled with
     // the key's next charge.
     shared_->counts.missed.fetch_add(1, std::memory_order_relaxed);
   } else if (!leg.answer.applied) {
@@ -166,9 +166,9 @@ void RoutingCall::Fail(Work& work, Status why) {
   work.step = Work::Step::kDone;
 }
 
-/// As leases are given back (algorithm/lease.h), as far as a charge still weighs: time has passed
-/// since, and a refund would free what has flowed in, or what others were charged meanwhile. What
-/// cannot be named stays charged.
+/// Returned as leases are (algorithm/lease.h), as far as a charge still counts: time has passed
+/// since, and a refund would free what has flowed in, or what others were charged since. Charges
+/// that cannot be named stay.
 void RoutingCall::UndoBefore(const Work& work, std::size_t leg) {
   for (std::size_t i = 0; i < leg; ++i) {
     const Leg& charged = work.legs[i];
@@ -272,7 +272,7 @@ void RoutingCall::SendRound() {
   };
   for (std::size_t i = 0; i < outbox_.size(); ++i) {
     if (outbox_[i].empty()) continue;
-    if (i >= shared_->members.size()) {  // the store is gone
+    if (i >= shared_->members.size()) {  // the store has been destroyed
       for (Application& application : outbox_[i]) application.status = Gone();
       continue;
     }

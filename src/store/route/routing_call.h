@@ -1,7 +1,7 @@
 #pragma once
 
-// One batch on its way through several stores, in rounds: what can be asked at once is asked of all
-// members together, and what they answer decides what is asked next.
+// One batch on its way through several stores, in rounds: what can be sent at the same time goes to
+// all members together, and their answers decide what is sent next.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,16 +17,16 @@
 
 namespace weir::store::route {
 
-/// Thread safety: as Store. Holds itself until `done` has run.
+/// Thread safety: as Store. Keeps itself alive until `done` has run.
 class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
  public:
   explicit RoutingCall(std::shared_ptr<RoutingStore::Shared> shared) : shared_(std::move(shared)) {}
 
-  /// Once.
+  /// Must be called once.
   void Run(const Routes& routes, std::span<Application> batch, Done done);
 
  private:
-  /// Charges of one application that one member is asked about together, and that it makes in one
+  /// Charges of one application that are sent to one member together, and that it makes at the same
   /// moment.
   struct Leg {
     std::uint8_t member = 0;
@@ -40,11 +40,11 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
 
     bool said() const noexcept { return asked && answer.status.ok(); }
   };
-  /// One application that is more than a question to one member.
+  /// One application that takes more than one call to one member.
   struct Work {
     enum class Step : std::uint8_t {
-      kAsking,   ///< of a charge, leg after leg; of all else, all legs at once
-      kLooking,  ///< it is refused; legs that were not asked say how their keys stand
+      kAsking,   ///< a charge: leg after leg; everything else: all legs in parallel
+      kLooking,  ///< it is refused; legs that were not sent read how their keys stand
       kDone,
     };
     Application* application = nullptr;
@@ -53,13 +53,13 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
     Step step = Step::kAsking;
     bool refused = false;
   };
-  /// A question of our own beside the legs.
+  /// An operation of our own beside the legs.
   struct Extra {
     enum class Kind : std::uint8_t {
-      kUndo,   ///< gives back what was charged
-      kMore,   ///< charges the new store what a settlement added in the old one
-      kLook,   ///< at what a key has left in its old store, to level it
-      kLevel,  ///< charges the new store what it lacks
+      kUndo,   ///< returns what was charged
+      kMore,   ///< charges the new store for what a settlement added in the old one
+      kLook,   ///< reads what a key has left in its old store, to level it
+      kLevel,  ///< charges the new store for what it lacks
     };
     Kind kind = Kind::kUndo;
     std::uint8_t new_store = 0;  ///< kLook: the member to be levelled,
@@ -78,7 +78,7 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   void Refuse(Work& work);
   void Fail(Work& work, Status why);
   void UndoBefore(const Work& work, std::size_t leg);
-  // Of keys on the move: routing_move.cc.
+  // Keys that are being moved: routing_move.cc.
   void LookToLevel(const Work& work);
   void Level(const Extra& look);
   void AskToSettle(Work& work);
@@ -96,7 +96,7 @@ class RoutingCall : public std::enable_shared_from_this<RoutingCall> {
   std::deque<Work> works_;
   std::deque<Extra> extras_;
   std::size_t extras_taken_ = 0;
-  // What each member is asked in this round, and whose answers those are.
+  // What is sent to each member in this round, and where the answers go.
   std::vector<std::vector<Application>> outbox_;
   std::vector<std::vector<Application*>> origins_;
   std::size_t waiting_ = 0;

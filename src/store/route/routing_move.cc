@@ -1,4 +1,4 @@
-// The calls of RoutingCall that carry over to a key's new store what only its old one knows.
+// The calls of RoutingCall that bring a key's new store up to date with its old one.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,12 +39,12 @@ void RoutingCall::LookToLevel(const Work& work) {
   }
 }
 
-/// What the old store knows of a key and the new one did not, a moment earlier, is charged to the
-/// new one: every charge goes to the old one first, so this is too little by nothing, and too much
-/// by what is under way. Once in a while only: the marker is charged with it, all or none, so of
-/// those that see the difference at the same time one makes up for it.
+/// What the old store knew about a key and the new one did not, a moment earlier, is charged to the
+/// new one: every charge goes to the old one first, so this is never too little, and too much by
+/// what is under way. Only once per pause: the marker is charged with it, all or none, so of the
+/// calls that see the difference at the same time only one levels it.
 void RoutingCall::Level(const Extra& look) {
-  if (!look.answer.status.ok()) return;  // with the next charge, then
+  if (!look.answer.status.ok()) return;  // then with the next charge
   const std::int64_t more = look.left - look.decisions.front().remaining;
   if (more <= 0) return;
   const Charge& charge = look.charges.front();
@@ -54,7 +54,7 @@ void RoutingCall::Level(const Extra& look) {
             .charges = {{{}, 1, &shared_->once_per_pause}, {charge.key, more, charge.quota}}});
 }
 
-/// The record of a reservation is in the old store alone, so that store settles it.
+/// The record of a reservation is only in the old store, so that store settles it.
 void RoutingCall::AskToSettle(Work& work) {
   Leg& leg = work.legs.front();
   leg.answer.lease = work.application->lease;
@@ -62,8 +62,8 @@ void RoutingCall::AskToSettle(Work& work) {
   Ask(leg, Op::kSettle);
 }
 
-/// Less than was reserved stays charged in the new store; more is charged there as well, since the
-/// key may not be charged again before it has moved.
+/// What a lower cost frees stays charged in the new store; what a higher one adds is charged there
+/// as well, since the key may not be charged again before it has moved.
 void RoutingCall::TakeSettled(Work& work) {
   const Leg& settled = work.legs.front();
   Application& application = *work.application;

@@ -8,7 +8,7 @@
 namespace weir::store::route {
 namespace {
 
-/// The only member that a batch concerns, if it is just one and nothing is being moved.
+/// The only member that a batch needs, if there is just one and nothing is being moved.
 std::optional<std::uint8_t> OnlyMember(const Routes& routes, std::span<const Application> batch) {
   std::optional<std::uint8_t> only;
   for (const Application& application : batch) {
@@ -44,7 +44,7 @@ RoutingStore::RoutingStore(std::vector<std::unique_ptr<Store>> members, CurrentR
           Shared{std::move(members), counts, *Quota::AnchoredWindow(1, level_pause)})) {}
 
 RoutingStore::~RoutingStore() {
-  // First out of the calls' sight: their answers come while the members go.
+  // First made invisible to the calls: their answers come while the members are destroyed.
   const std::vector<std::unique_ptr<Store>> gone = std::exchange(shared_->members, {});
 }
 

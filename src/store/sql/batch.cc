@@ -164,7 +164,7 @@ void Batch::RunItem(Item& item, Nanos now) {
         break;
       case Op::kReset:
         rows_[charge.row].state.Clear();
-        // Whatever the row held, it is whole again.
+        // Whatever the row held, it is valid again.
         rows_[charge.row].status = {};
         item.decisions[i] = Peek(charge, now, 0);
         break;
@@ -200,7 +200,7 @@ void Batch::Lease(Item& item, Nanos now) {
   item.applied = grant.granted > 0;
 }
 
-/// Once only: the record that goes with the first charge is gone then.
+/// Only once: it removes the record in the first charge.
 void Batch::Settle(Item& item, Nanos now) {
   const ItemCharge& record = item.charges.front();
   item.applied = RunStep(StateOf(record), [&](algorithm::State& state) {

@@ -15,16 +15,16 @@
 
 namespace weir::store::sql {
 
-/// An application that waits, and the call that it came with.
+/// An application that waits, and the call that it belongs to.
 struct Waiting {
   std::shared_ptr<Submission> owner;
   Item* item = nullptr;
 };
 
-/// The work of one transaction: a backend makes the rows that are charged if need be, locks and
-/// reads rows() in order, loads each, runs the steps at the time it read under the locks, writes
-/// writes() and commits. It may do so again from the start if the transaction was undone. Whoever
-/// only looks, or gives back, makes no rows: what is not there is fresh, and stays so.
+/// The work of one transaction: a backend creates the charged rows if need be, locks and reads
+/// rows() in order, loads each, runs the steps at the time it read under the locks, writes writes()
+/// and commits. It may start over if the transaction was rolled back. Operations that only read or
+/// return permits create no rows: a missing row counts as fresh and stays missing.
 ///
 /// Thread safety: belongs to the lane that took it.
 class Batch {
@@ -36,8 +36,8 @@ class Batch {
     RowState state;
     Status status;  ///< why the bytes cannot be used
     bool loaded = false;
-    bool charged = false;  ///< some application charges it, so it must be there and locked
-    bool absent = false;   ///< it is not there, and need not be
+    bool charged = false;  ///< some application charges it, so it must exist and be locked
+    bool absent = false;   ///< it does not exist, and need not
   };
   struct Write {
     std::string_view id;
@@ -53,10 +53,10 @@ class Batch {
 
   /// Forgets what was loaded.
   void Restart();
-  /// Takes over what a row holds. False if `id` is not one of rows().
+  /// Stores what a row holds. False if `id` is not one of rows().
   bool Load(std::string_view id, std::string_view bytes);
-  /// Everything that is there has been loaded: takes what is not, and need not be, for fresh. False
-  /// if a row is missing that is charged.
+  /// All existing rows have been loaded: treats missing rows that are not charged as fresh. False
+  /// if a row that is charged is missing.
   bool FinishLoading();
 
   /// Runs all applications in order. Requires FinishLoading().

@@ -27,7 +27,7 @@ void Combiner::Submit(std::shared_ptr<Submission> submission) {
   bool wake = false;
   {
     const std::lock_guard hold(mutex_);
-    // Under the lock, so that deadlines are in the order of the queue.
+    // Under the lock, so that deadlines are in queue order.
     submission->deadline = Clock::now() + options_.timeout;
     quiet_ = false;
     const bool full = queue_.size() + submission->unanswered > options_.max_waiting;
@@ -59,7 +59,7 @@ void Combiner::Submit(std::shared_ptr<Submission> submission) {
   if (wake) wake_();
 }
 
-// Nobody works on its keys, and nobody waits for them.
+// No transaction in flight uses its keys, and no earlier application waits for them.
 bool Combiner::IsFree(const Item& item) const noexcept {
   return std::ranges::all_of(item.charges, [this](const ItemCharge& charge) {
     return !busy_[charge.stripe] && queued_[charge.stripe] == 0;
@@ -128,8 +128,8 @@ bool Combiner::WakeOne() {
 }
 
 void Combiner::Finish(std::unique_ptr<Batch> batch, Status status) {
-  // A transaction carries many callers' questions, so what undid it (a table that is not there, a
-  // full disk) is none of theirs; what is wrong with one row is said by Batch::Run.
+  // A transaction carries many callers' applications, so what failed it (a missing table, a full
+  // disk) is not the fault of any of them; errors of one row are set by Batch::Run.
   if (!status.ok() && FaultOf(status.error().code) == Fault::kQuestion) {
     status = Error{Code::kUnavailable, status.error().message};
   }
@@ -154,8 +154,8 @@ void Combiner::Finish(std::unique_ptr<Batch> batch, Status status) {
   if (releases != nullptr) Submit(std::move(releases));
 }
 
-/// Permits in flight that were granted after their callers had been told that nobody answered: no
-/// one knows their names, and they would be missing until their leases end.
+/// Permits in flight that were granted after their callers had been answered with an error: no one
+/// knows their names, and they would be unavailable until their leases end.
 std::shared_ptr<Submission> Combiner::ReleasesOf(const Batch& batch) const {
   std::vector<Application> releases;
   std::deque<Charge> charges;
@@ -202,7 +202,7 @@ Combiner::Submissions Combiner::Expired() {
     }
     pending_.pop_front();
   }
-  // The queue is in the same order, so what has expired in it stands at its head.
+  // The queue is in the same order, so expired applications are at its head.
   while (!queue_.empty() && queue_.front().item->abandoned) {
     for (const ItemCharge& charge : queue_.front().item->charges) --queued_[charge.stripe];
     queue_.pop_front();
@@ -211,10 +211,10 @@ Combiner::Submissions Combiner::Expired() {
 }
 
 /// What is submitted while nothing is pending is due no sooner than a timeout from now: until then
-/// nobody needs to wake this thread, which would cost whoever submits more than the rest of it.
+/// this thread need not be woken, which would cost the submitter more than the rest of its work.
 /// Only after a timeout without any work does it wait to be woken.
 void Combiner::AwaitDeadline(std::unique_lock<std::mutex>& hold) {
-  // A copy: waiting lets go of the lock, and the front may go meanwhile.
+  // A copy: waiting releases the lock, and the front may be removed meanwhile.
   const Clock::time_point deadline =
       pending_.empty() ? Clock::now() + options_.timeout : pending_.front()->deadline;
   quiet_ = pending_.empty();
@@ -231,7 +231,7 @@ void Combiner::WatchDeadlines() {
     AwaitDeadline(hold);
     Submissions expired = Expired();
     if (expired.empty()) continue;
-    // What has gone may have stood in somebody's way.
+    // Removed applications may have blocked others.
     const bool wake = WakeOne();
     hold.unlock();
     Deliver(std::move(expired));
@@ -262,7 +262,7 @@ void Combiner::Stop(const Error& error) {
 
 void Combiner::Deliver(Submissions complete) {
   for (std::shared_ptr<Submission>& submission : complete) {
-    if (submission->origin == nullptr) continue;  // nobody waits for it
+    if (submission->origin == nullptr) continue;  // the answers are no longer wanted
     Origin& origin = *submission->origin;
     origin.Return(std::move(submission));
   }

@@ -1,10 +1,10 @@
 #pragma once
 
-// How it works: applications wait in one queue, in order of arrival. A lane (a connection to the
-// database) that is free takes all of them that it may: those whose keys are in no transaction in
-// flight, and that no earlier one left behind shares a key with. So a hot key's applications gather
-// while its transaction is under way and go together in the next, in order; others pass by; and the
-// lanes of one process never wait for each other's rows.
+// How it works: applications wait in one queue, in order of arrival. A free lane (a connection to
+// the database) takes all of them that it may: those whose keys are in no transaction in flight and
+// are not shared with an earlier application that was left in the queue. So a hot key's
+// applications gather while its transaction is under way and go together in the next, in order;
+// others overtake them; and the lanes of one process never wait for each other's rows.
 
 #include <condition_variable>
 #include <cstddef>
@@ -23,12 +23,12 @@
 namespace weir::store::sql {
 
 struct CombinerOptions {
-  /// From Apply to the answer, whatever happens.
+  /// From Apply to the answer, in all cases.
   std::chrono::milliseconds timeout{1000};
   /// In one transaction.
   std::size_t max_applications = 1024;
   std::size_t max_keys = 512;
-  /// Applications that may wait; more are refused at once.
+  /// Applications that may wait; more are refused immediately.
   std::size_t max_waiting = 65'536;
 };
 
@@ -45,15 +45,15 @@ class Combiner {
 
   void Submit(std::shared_ptr<Submission> submission);
 
-  /// The work of the next transaction, or null: then the lane is free, and `wake` will tell when
-  /// there is some.
+  /// The work of the next transaction, or null: then the lane is free, and `wake` is called when
+  /// there is work.
   std::unique_ptr<Batch> Take();
 
-  /// Answers everything in `batch`, with what its Run left or with the reason it could not be done.
+  /// Answers everything in `batch`, with the results of its Run or with the reason why it failed.
   /// The lane must call Take next.
   void Finish(std::unique_ptr<Batch> batch, Status status);
 
-  /// Answers everything that waits, and all that is still to come, with `error`.
+  /// Answers everything that waits, and all later submissions, with `error`.
   void Stop(const Error& error);
 
  private:
@@ -63,7 +63,7 @@ class Combiner {
   bool MayTake(const Item& item) const noexcept;
   struct Taken {
     std::vector<Waiting> items;
-    bool all = true;  ///< else there was more than one transaction holds
+    bool all = true;  ///< else there was more than fits in one transaction
   };
   Taken TakeItems();
   bool WakeOne();

@@ -29,7 +29,7 @@ void Origin::DeliverAll() {
     posted_ = false;
   }
   for (const std::shared_ptr<Submission>& submission : returned) {
-    // A callback may have closed the store, which then has given up the rest.
+    // A callback may have closed the store, which then gave up the rest.
     if (closed_) return;
     expected_.erase(submission);
     if (expected_.empty()) work_.reset();

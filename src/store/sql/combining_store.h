@@ -14,8 +14,8 @@
 
 namespace weir::store::sql {
 
-/// The way back from the lanes to the reactor that asked: answers that are ready together go back
-/// in one hop.
+/// The way back from the lanes to the reactor that submitted: answers that are ready at the same
+/// time are posted together.
 ///
 /// Thread-safe.
 class Origin : public std::enable_shared_from_this<Origin> {
@@ -26,7 +26,7 @@ class Origin : public std::enable_shared_from_this<Origin> {
   void Expect(const std::shared_ptr<Submission>& submission);
   /// On any thread.
   void Return(std::shared_ptr<Submission> submission);
-  /// On the reactor's thread. What is out is given up, and dropped when it comes back.
+  /// On the reactor's thread. Outstanding submissions fail, and are dropped when they come back.
   void Close();
 
  private:
@@ -47,7 +47,7 @@ class Origin : public std::enable_shared_from_this<Origin> {
 /// Thread safety: belongs to the thread that runs `io`.
 class CombiningStore final : public Store {
  public:
-  /// `combiner` must outlive the store; `keep` is held as long, for whoever owns the combiner.
+  /// `combiner` must outlive the store; `keep`, held for as long, keeps its owner alive.
   CombiningStore(boost::asio::io_context& io, Combiner& combiner, std::shared_ptr<void> keep);
   /// Pending calls are answered inside.
   ~CombiningStore() override;

@@ -14,11 +14,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Rows that have expired fill no page; so many times more are looked for.
+/// Expired rows do not fill a page; up to this many reads are made for one.
 constexpr int kMaxLooks = 20;
 constexpr std::chrono::milliseconds kLongest{500};
 
-// Ids may hold any bytes, and cursors travel in headers.
+// Ids may contain any bytes, and cursors are sent in headers.
 std::string ToHex(std::string_view bytes) {
   std::string digits;
   for (const char c : bytes) AppendHex(digits, static_cast<unsigned char>(c));
@@ -37,7 +37,7 @@ std::optional<std::string> FromHex(std::string_view digits) {
   return bytes;
 }
 
-/// Adds what a row holds.
+/// Adds the keys of a row.
 void Add(const RowHead& row, std::string_view prefix, KeyPage& page) {
   if (row.stale) return;
   const RowSummary found = Summarize(row.id, row.state);
@@ -52,7 +52,7 @@ Result<KeyPage> ReadKeys(const KeyQuery& query, const ReadRows& read_rows) {
   if (!after)
     return Error{Code::kInvalidArgument, "cursor: must be one that a page of keys returned"};
   *after = std::max(*after, JustBefore(query.prefix));
-  // Of a long key the id has the beginning.
+  // The id of a long key has its beginning.
   const std::string begins = query.prefix.substr(0, kIdPrefix);
   const auto deadline = Clock::now() + kLongest;
   KeyPage page;

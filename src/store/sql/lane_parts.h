@@ -12,8 +12,8 @@
 
 namespace weir::store::sql {
 
-/// Remembers, in bounded memory and sometimes wrongly, which rows exist, so that those need not
-/// be created before they are locked. Who is told wrongly finds the row missing and creates it.
+/// Remembers, in bounded memory and sometimes wrongly, which rows exist, so that those need not be
+/// created before they are locked. After a wrong answer the lane creates the missing row.
 ///
 /// Thread-safe.
 class KnownKeys {
@@ -36,7 +36,7 @@ struct LaneParts {
   Combiner& combiner;
   KnownKeys& known;
   const Clock* clock;              ///< null: the server's
-  std::function<Status()> create;  ///< makes the missing table, blocking; null: not allowed
+  std::function<Status()> create;  ///< creates the missing table, blocking; null: not allowed
 };
 
 }  // namespace weir::store::sql

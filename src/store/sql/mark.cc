@@ -14,7 +14,7 @@ bool Mark::Due() {
 
 std::string Mark::NewState() {
   constexpr std::size_t kBytes = 16;
-  // A version, a section's tag that no algorithm has, its size (row.h).
+  // A version, a section tag that no algorithm has, and its size (row.h).
   std::string state = {'\x01', '\xfe', static_cast<char>(kBytes)};
   std::random_device random;
   for (std::size_t i = 0; i < kBytes; ++i) state += static_cast<char>(random());
@@ -29,8 +29,8 @@ void Mark::Take(std::string_view state, std::int64_t number) {
 }
 
 void Mark::Fail(const Error& error) {
-  // A server that is down, or slow, is for others to report. That a connection is dead may be found
-  // by this alone, and the server behind the next one may be another.
+  // A server that is down or slow is reported elsewhere. This call may be the first to find that a
+  // connection is dead, and the next connection may reach another server.
   if (error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded) {
     due_ = {};
     return;

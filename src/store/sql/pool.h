@@ -14,19 +14,19 @@ namespace weir::store::sql {
 
 struct PoolOptions {
   std::string url;              ///< of the database, with a user and perhaps a password
-  std::size_t connections = 4;  ///< transactions that are under way at once
-  bool migrate = true;          ///< make the table if it is not there
+  std::size_t connections = 4;  ///< concurrent transactions
+  bool migrate = true;          ///< create the table if it does not exist
   /// From Apply to the answer, whatever the server does.
   std::chrono::milliseconds timeout{1000};
   std::chrono::milliseconds connect_timeout{1000};
-  /// Between looks at a part of the table for rows that have expired; zero: never. It goes faster
-  /// by itself while there is much to delete.
+  /// Between checks of a part of the table for expired rows; zero: never. It speeds up by itself
+  /// while there is much to delete.
   std::chrono::milliseconds sweep_interval{500};
-  /// Rows are kept this long after they expired, should the server's clock be set back.
+  /// Rows are kept this long after they expire, in case the server's clock is set back.
   std::chrono::milliseconds sweep_grace{60'000};
-  /// Told if the database loses data. Needs a sweep_interval.
+  /// Called if the database loses data. Needs a sweep_interval.
   StateWatcher watcher = {};
-  /// Decides instead of the server's clock: for tests. Must outlive the pool and be one for all
+  /// For tests: used instead of the server's clock. Must outlive the pool and be the same for all
   /// nodes.
   const Clock* clock = nullptr;
 };

@@ -31,7 +31,7 @@ void AppendSection(std::string& out, std::uint8_t tag, std::string_view bytes) {
 
 algorithm::State View(const RowState::Bytes& bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  // Only read: the pure functions take one type for both.
+  // Only read: the pure functions use one type for reading and writing.
   return {const_cast<std::uint8_t*>(bytes.data()), size, size};
 }
 

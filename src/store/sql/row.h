@@ -1,8 +1,8 @@
 #pragma once
 
-// A key's row, as the SQL stores keep it: an id, the states of the key under each algorithm that it
-// has been asked under, and the moment from which it is as good as absent. docs/design/stores.md
-// documents the bytes.
+// A key's row, as the SQL stores keep it: an id, the states of the key under each algorithm that
+// has been used for it, and the time from which it is equivalent to an absent row.
+// docs/design/stores.md documents the bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,15 +25,15 @@ inline constexpr std::size_t kIdPrefix = 224;
 
 std::string RowId(std::string_view key);
 
-/// The states of one key: what a row's bytes say. An empty text is a fresh key.
+/// The states of one key, decoded from a row's bytes. An empty text is a fresh key.
 ///
 /// Not thread-safe, like any value.
 class RowState {
  public:
   using Bytes = std::vector<std::uint8_t>;
 
-  /// Checks everything: bytes from a database may be anybody's. kInternal if they are not what
-  /// Encode could have left for this key, kAlreadyExists if they are another key's.
+  /// Checks everything: bytes from a database may come from anywhere. kInternal if Encode could not
+  /// have produced them for this key, kAlreadyExists if they are another key's.
   static Result<RowState> Parse(std::string_view key, std::string_view bytes);
 
   /// Empty if nothing is charged under any algorithm.
@@ -44,19 +44,19 @@ class RowState {
     for (Bytes& state : states_) state.clear();
   }
 
-  /// The moment from which this is equal to a fresh key; 0 if it is one already.
+  /// The time from which this is equal to a fresh key; 0 if it already is.
   Nanos FreshAt() const noexcept;
 
  private:
   algorithm::PerAlgorithm<Bytes> states_;
 };
 
-/// What the bytes of a row, or as many of them as there are, say at a glance.
+/// What can be read from a row's bytes, or from the part of them that was fetched.
 struct RowSummary {
-  std::string key = {};                    ///< empty: it is a long one that is not among them
+  std::string key = {};                    ///< empty: a long one that the bytes do not contain
   std::vector<Algorithm> algorithms = {};  ///< under which it has a state
 };
-/// Checks nothing but what it reads.
+/// Checks only what it reads.
 RowSummary Summarize(std::string_view id, std::string_view bytes);
 
 }  // namespace weir::store::sql

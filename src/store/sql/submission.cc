@@ -34,7 +34,7 @@ Submission::Submission(std::span<Application> batch, Done done, const KeyHash& h
     if (item.op == Op::kCharge) item.reserved = ReservedFor(batch[i].charges);
     item.charges = std::span(charges_).subspan(first);
     item.decisions = std::span(decisions_).subspan(first, item.charges.size());
-    // Nothing to do is done.
+    // An application without charges is done.
     item.answered = item.charges.empty();
     item.applied = item.op != Op::kRelease && item.op != Op::kSettle;
     unanswered += item.answered ? 0 : 1;
@@ -64,7 +64,7 @@ void Submission::GiveUp(const Error& error) {
     application.status = error;
     application.applied = false;
   }
-  // It goes on this thread, whoever lets go of the rest.
+  // Destroyed on this thread, wherever the rest is released.
   const Done done = std::move(done_);
   done();
 }

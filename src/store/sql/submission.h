@@ -1,7 +1,7 @@
 #pragma once
 
 // A call of Store::Apply on its way through the combiner. Everything is copied, so that an answer
-// can be given up (a deadline, a store that went) while a transaction still works on it.
+// can be abandoned (deadline passed, store destroyed) while a transaction still works on it.
 
 #include <chrono>
 #include <cstddef>
@@ -43,7 +43,7 @@ struct Item {
   Nanos at = 0;              ///< kLease, kCharge
   Status status;
   bool answered = false;   ///< the fields above are final; guarded by the combiner
-  bool abandoned = false;  ///< its deadline passed first: somebody may still write to it
+  bool abandoned = false;  ///< its deadline passed first: a lane may still write to it
 };
 
 /// Thread safety: the combiner guards it until it is handed to its origin.
@@ -55,11 +55,11 @@ class Submission {
 
   /// Writes the answers into the caller's memory and calls back. On the caller's thread.
   void Deliver();
-  /// The same for whoever must not wait for the answers, while somebody may still work on them. On
-  /// the caller's thread; nothing may be delivered afterwards.
+  /// Completes the call with `error` while a lane may still work on the answers. On the caller's
+  /// thread; nothing may be delivered afterwards.
   void GiveUp(const Error& error);
 
-  std::shared_ptr<Origin> origin;  ///< null: nobody waits for the answers
+  std::shared_ptr<Origin> origin;  ///< null: the answers are no longer wanted
   std::chrono::steady_clock::time_point deadline;
   std::size_t unanswered = 0;
 

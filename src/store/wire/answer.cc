@@ -12,8 +12,8 @@ namespace {
 // The first byte of an application's answer.
 constexpr std::uint8_t kUndecided = 0;
 constexpr std::uint8_t kDecided = 1;
-constexpr std::uint8_t kApplied = 2;    // beside kDecided
-constexpr std::uint8_t kEstimated = 4;  // beside kDecided
+constexpr std::uint8_t kApplied = 2;    // combined with kDecided
+constexpr std::uint8_t kEstimated = 4;  // combined with kDecided
 constexpr std::uint8_t kAll = kDecided | kApplied | kEstimated;
 
 constexpr std::size_t kMaxMessage = 512;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What WEIR.APPLY answers. docs/reference/resp.md has the format.
+// The answer to WEIR.APPLY. docs/reference/resp.md has the format.
 
 #include <span>
 #include <string>
@@ -13,8 +13,8 @@ namespace weir::store::wire {
 
 std::string WriteAnswer(std::span<const Application> applications);
 
-/// Fills applications with what WriteAnswer wrote of the same ones. Anything else is kInternal, and
-/// what was filled by then means nothing.
+/// Fills applications from what WriteAnswer wrote for the same ones. Anything else is kInternal,
+/// and whatever was filled by then is meaningless.
 Status ReadAnswer(std::string_view bytes, std::span<Application* const> applications);
 
 }  // namespace weir::store::wire

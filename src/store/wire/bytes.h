@@ -1,7 +1,7 @@
 #pragma once
 
-// Numbers and texts of WEIR.APPLY and of reservations: varints, zigzag where a number may be
-// negative (or 8 bytes), and texts behind their length.
+// Numbers and texts of WEIR.APPLY and of reservations: varints, zigzag-encoded where a number may
+// be negative (or 8 bytes fixed), and length-prefixed texts.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,14 +36,14 @@ inline void PutText(std::string& out, std::string_view text) {
   out += text;
 }
 
-/// Reads what the functions above wrote. After the first thing that is not as it should be, sound()
-/// is false and everything reads as zero. Not thread-safe.
+/// Reads what the functions above wrote. After the first malformed item, sound() is false and
+/// everything reads as zero. Not thread-safe.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   bool sound() const noexcept { return sound_; }
-  /// True if all was read, and was sound.
+  /// True if everything was read and was sound.
   bool done() const noexcept { return sound_ && bytes_.empty(); }
   void Fail() noexcept { sound_ = false; }
 

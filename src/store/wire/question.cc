@@ -9,8 +9,8 @@
 namespace weir::store::wire {
 namespace {
 
-constexpr std::uint8_t kHasRegion = 0x80;   // beside the operation
-constexpr std::uint8_t kReturnable = 0x40;  // beside the operation kCharge
+constexpr std::uint8_t kHasRegion = 0x80;   // combined with the operation
+constexpr std::uint8_t kReturnable = 0x40;  // combined with the operation kCharge
 constexpr std::uint8_t kOpBits = 0x3F;
 constexpr std::uint8_t kLastOp = static_cast<std::uint8_t>(Op::kSettle);
 
@@ -40,7 +40,7 @@ void PutQuota(std::string& out, const Quota& quota) {
   if (kind.has_buckets) PutNumber(out, static_cast<std::uint64_t>(numbers.buckets));
 }
 
-/// Numbers beyond these are no quota's; the factories check the rest.
+/// No quota has larger numbers; the factories check the rest.
 constexpr auto kMostNumber = static_cast<std::uint64_t>(kMaxWindow.count());
 
 bool ReadQuota(Reader& in, std::vector<Quota>& quotas) {
@@ -101,7 +101,7 @@ std::string WriteQuestion(std::span<Application* const> applications) {
   return out;
 }
 
-/// Reads into a question whose vectors have room for all, so that nothing moves.
+/// Reads into a question whose vectors have room for everything, so that nothing moves.
 class Question::Parse {
  public:
   explicit Parse(Question& question) : question_(question), in_(question.bytes_) {}
@@ -110,7 +110,7 @@ class Question::Parse {
     if (in_.Byte() != kVersion) return false;
     const std::size_t applications = in_.Number(kMaxApplications);
     const std::size_t charges = in_.Number(kMaxCharges);
-    // Each takes some bytes: a short text cannot ask for much memory.
+    // Each takes at least a byte: a short text cannot request much memory.
     if (!in_.sound() || applications + charges > question_.bytes_.size()) return false;
     question_.applications_.reserve(applications);
     question_.charges_.reserve(charges);

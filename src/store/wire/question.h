@@ -1,7 +1,7 @@
 #pragma once
 
-// What WEIR.APPLY carries: applications for a store, as bytes, from one Weir to another whose store
-// it uses. docs/reference/resp.md has the format.
+// The contents of WEIR.APPLY: applications for a store, as bytes, from one Weir to another that it
+// uses as its store. docs/reference/resp.md has the format.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +19,13 @@
 namespace weir::store::wire {
 
 inline constexpr std::uint8_t kVersion = 1;
-/// The most of one call.
+/// The limits of one call.
 inline constexpr std::size_t kMaxApplications = 1024;
 inline constexpr std::size_t kMaxCharges = 4096;
 inline constexpr std::size_t kMaxKeyBytes = 8192;
 inline constexpr std::size_t kMaxBytes = std::size_t{512} << 10;
 
-/// At most the bytes that an application takes.
+/// An upper bound on the bytes that an application takes.
 std::size_t SizeOf(const Application& application) noexcept;
 
 std::string WriteQuestion(std::span<Application* const> applications);
@@ -35,7 +35,7 @@ std::string WriteQuestion(std::span<Application* const> applications);
 /// Not thread-safe. Never moves: the applications point into it.
 class Question {
  public:
-  /// Of what WriteQuestion wrote; anything else is kInvalidArgument.
+  /// From what WriteQuestion wrote; anything else is kInvalidArgument.
   static Result<std::unique_ptr<Question>> Read(std::string_view bytes);
 
   Question(const Question&) = delete;

@@ -22,10 +22,10 @@ constexpr std::string_view kGrpcPath =
 constexpr std::string_view kHttpPath = "/v1/traces";
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 10U;
 constexpr std::size_t kGrpcPrefix = 5;
-constexpr milliseconds kLook{100};  // how often the queue is looked at
+constexpr milliseconds kLook{100};  // how often the queue is checked
 constexpr milliseconds kLastTimeout{1'000};
 
-/// One byte "not compressed", then the length.
+/// Prefixes the message with one byte "not compressed" and its length.
 std::string Framed(const std::string& message) {
   std::string framed(kGrpcPrefix, '\0');
   for (std::size_t i = 0; i < 4; ++i) {
@@ -36,7 +36,7 @@ std::string Framed(const std::string& message) {
 
 struct Answer {
   std::string body;
-  int grpc_status = -1;  // -1: none was told
+  int grpc_status = -1;  // -1: not received
 };
 
 std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* to) {
@@ -45,7 +45,7 @@ std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* to) {
   return size * count;
 }
 
-/// Trailers come here, too.
+/// Also called for trailers.
 std::size_t OnField(char* data, std::size_t size, std::size_t count, void* to) {
   constexpr std::string_view kName = "grpc-status: ";
   const std::string_view line(data, size * count);
@@ -88,7 +88,7 @@ Result<Endpoint> Endpoint::Parse(const std::string& text) {
   return endpoint;
 }
 
-/// Requests to the receiver. For the exporter's thread.
+/// Requests to the receiver. Used on the exporter's thread only.
 struct Exporter::Sender {
   explicit Sender(const ExporterOptions& given) : options(given), curl(curl_easy_init()) {
     const bool grpc = options.endpoint.grpc;
@@ -114,8 +114,8 @@ struct Exporter::Sender {
     curl_easy_setopt(curl, CURLOPT_URL, options.endpoint.url.c_str());
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, version);
-    // libcurl 7.88 cannot use an HTTP/2 connection that began with prior knowledge again; one each
-    // batch costs nothing that matters.
+    // libcurl 7.88 cannot reuse an HTTP/2 connection that began with prior knowledge; one per
+    // batch costs little.
     curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, grpc ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout.count()));
@@ -131,7 +131,7 @@ struct Exporter::Sender {
     return answer;
   }
 
-  /// What the receiver has refused, or why it has not taken them. kUnavailable: worth a try later.
+  /// How many spans the receiver refused, or why the export failed. kUnavailable: worth a retry.
   Result<std::int64_t> Export(const std::vector<Span>& spans, milliseconds timeout) {
     const std::string message = Encode(options.origin, spans);
     const bool grpc = options.endpoint.grpc;
@@ -179,7 +179,7 @@ void Exporter::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// False: it is time to stop.
+/// Returns false when it is time to stop.
 bool Exporter::Pause(milliseconds time) {
   std::unique_lock lock(mutex_);
   return !wake_.wait_for(lock, time, [this] { return stopping_; });

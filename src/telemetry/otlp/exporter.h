@@ -1,7 +1,7 @@
 #pragma once
 
 // Sends recorded spans to an OpenTelemetry receiver (a collector) with OTLP: HTTP with protobuf, or
-// gRPC, which is one unary call and needs no gRPC library. A thread of its own does it all.
+// gRPC, which is one unary call and needs no gRPC library. All of it runs on a thread of its own.
 
 #include <atomic>
 #include <chrono>
@@ -23,13 +23,13 @@ class TextWriter;
 
 namespace weir::telemetry::otlp {
 
-/// What the endpoint's URL says.
+/// The parts of the endpoint's URL.
 struct Endpoint {
-  std::string url;  ///< as libcurl takes it, with the path
+  std::string url;  ///< for libcurl, with the path
   bool grpc = false;
   bool tls = false;
 
-  /// Takes http://, https://, grpc:// and grpcs://. The path of HTTP is /v1/traces unless given.
+  /// Accepts http://, https://, grpc:// and grpcs://. The default path for HTTP is /v1/traces.
   static Result<Endpoint> Parse(const std::string& text);
 };
 
@@ -38,26 +38,26 @@ struct ExporterOptions {
   std::vector<std::string> headers;  ///< "name: value"; secret
   Origin origin;
   std::size_t batch = 512;
-  std::chrono::milliseconds interval{1'000};  ///< the longest that a span waits for company
+  std::chrono::milliseconds interval{1'000};  ///< the longest that a span waits for a batch to fill
   std::chrono::milliseconds timeout{10'000};  ///< of a request
-  std::chrono::milliseconds backoff{500};     ///< before the second attempt; then twice as long
+  std::chrono::milliseconds backoff{500};     ///< before the second attempt; doubled each time
   int attempts = 4;
 };
 
-/// Thread safety: any thread may read its counters; Stop and the destructor are for one.
+/// Thread safety: any thread may read its counters; call Stop and the destructor from one.
 class Exporter {
  public:
-  /// `tracer` must outlive it.
+  /// `tracer` must outlive this.
   Exporter(Tracer& tracer, ExporterOptions options);
   ~Exporter();
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
-  /// Sends what waits, once and for a second at most, and ends the thread. May be called twice.
+  /// Tries once, for at most a second, to send the waiting spans, and ends the thread. Idempotent.
   void Stop();
 
   std::uint64_t exported() const noexcept { return exported_.load(std::memory_order_relaxed); }
-  /// Dropped: the receiver was down for long, or refused them.
+  /// Dropped: the receiver was down for too long, or refused them.
   std::uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
   /// weir_trace_spans_*.

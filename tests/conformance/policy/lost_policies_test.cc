@@ -1,4 +1,4 @@
-// A Redis that lost its policies and was changed by a node that never knew them.
+// A Redis that lost its policies and was then changed by a node that never had them.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using test::WaitUntil;
 
 constexpr const char* kState = "weir:{weir-policies}:state";
 
-/// A node that looks at the server only when it starts and when a test makes it.
+/// A node that reads from the server only when it starts and when a test makes it.
 class Node {
  public:
   explicit Node(const std::string& url, std::unique_ptr<shared::Memory> memory = nullptr) {
@@ -43,7 +43,7 @@ class Node {
     return PolicyNode::Await<StoredPolicy>([&](auto done) { store_->Delete(key, "me", done); })
         .ok();
   }
-  /// A change that the server refuses or cannot take makes the node look again.
+  /// Makes the node read again: a change that the server refuses or cannot store has that effect.
   void Look() {
     EXPECT_TRUE(WaitUntil([&] { return Create("look", 1) && Delete("look"); }));
     EXPECT_TRUE(Reads());
@@ -79,7 +79,7 @@ TEST(LostPolicies, AreRestoredAlthoughANodeThatNeverKnewThemMadeAChange) {
   for (const Node* node : {&std::as_const(a), &std::as_const(fresh)}) {
     EXPECT_EQ(node->Limit("k"), 7);
     EXPECT_EQ(node->Limit("other"), 8);
-    // Both were the first of a store.
+    // Each was the first change of a new store.
     ASSERT_EQ(node->All().size(), 2U);
     EXPECT_NE(node->All()[0].id, node->All()[1].id);
   }
@@ -100,7 +100,7 @@ TEST(LostPolicies, WhatANodeMadeMeanwhileStaysAsItIs) {
   EXPECT_EQ(a.Limit("m"), 9);
 }
 
-// b knows no more than what a has put back, and comes when that was deleted.
+// b knows no more than what a has restored, and reads again after that was deleted.
 TEST(LostPolicies, WhatWasDeletedAfterTheyWereRestoredDoesNotComeBack) {
   const test::RedisServer server;
   Node a(server.url());
@@ -138,7 +138,7 @@ TEST(LostPolicies, ANodeThatKnowsMoreThanTheOneThatRestoredThemAddsIt) {
   }
 }
 
-// A backup, or a replica that was behind: the same epoch, with a lower count.
+// A backup, or a replica that lagged: the same epoch, with a lower count.
 TEST(LostPolicies, AnOlderStateGetsThePoliciesThatItLacks) {
   const test::RedisServer server;
   Node a(server.url());
@@ -156,7 +156,7 @@ TEST(LostPolicies, AnOlderStateGetsThePoliciesThatItLacks) {
   EXPECT_EQ(b.Limit("k"), 7);
 }
 
-/// As weir 0.2 left it.
+/// Leaves the server as weir 0.2 did.
 void ForgetEpochs(const test::RedisServer& server) {
   for (const char* field : {"epoch", "of:"}) server.Command({"HDEL", kState, field});
 }
@@ -198,7 +198,7 @@ TEST(LostPolicies, OfAStateWithoutAnEpochAreRestored) {
   EXPECT_EQ(a.Limit("third"), 9);
 }
 
-// 0.2 made it: neither an epoch nor a policy that was there before.
+// 0.2 wrote it: it has neither an epoch nor a policy from before.
 TEST(LostPolicies, AreRestoredAlthoughAnOlderVersionMadeAChange) {
   const test::RedisServer server;
   Node a(server.url());
@@ -214,7 +214,7 @@ TEST(LostPolicies, AreRestoredAlthoughAnOlderVersionMadeAChange) {
   EXPECT_EQ(a.Limit("other"), 8);
 }
 
-// The second loss must not make b's knowledge new again.
+// The second loss must not make b's outdated policies count as current.
 TEST(LostPolicies, WhatWasDeletedDoesNotComeBackWithTheNextLossEither) {
   const test::RedisServer server;
   Node a(server.url());
@@ -256,7 +256,7 @@ TEST_F(RememberedPolicies, AreGivenToAServerThatHasNone) {
   EXPECT_EQ(Node(server_.url()).Limit("k"), 7);
 }
 
-// Much may have been deleted since they were read, and the folder may be a copy of another
+// Many may have been deleted since they were read, and the folder may be a copy from another
 // service's.
 TEST_F(RememberedPolicies, AreNotAddedToThoseOfAServer) {
   ASSERT_TRUE(Start()->Create("k", 7));

@@ -1,4 +1,4 @@
-// The same for every store of policies.
+// Changes of policies, the same on every store.
 
 #include "admin/policy_changes.h"
 
@@ -93,7 +93,7 @@ TEST_P(PolicyChangesTest, UndoTakesBackEachKindOfChange) {
   EXPECT_EQ(InForce(), 1);
   ASSERT_TRUE(Delete().ok());  // 4
   EXPECT_EQ(InForce(), kDefault);
-  ASSERT_TRUE(Undo(4).ok());  // 5: it is there again
+  ASSERT_TRUE(Undo(4).ok());  // 5: the policy exists again
   EXPECT_EQ(InForce(), 1);
   ASSERT_TRUE(Undo(5).ok());  // 6: an undo can be undone
   EXPECT_EQ(InForce(), kDefault);
@@ -116,7 +116,7 @@ TEST_P(PolicyChangesTest, OnlyTheLatestChangeOfATargetIsUndone) {
   EXPECT_EQ(Undo(99).error().code, Code::kNotFound);
   StoredPolicy other = Sample(7);
   other.key = "another";
-  ASSERT_TRUE(Create(other).ok());  // of another target: in nobody's way
+  ASSERT_TRUE(Create(other).ok());  // with another target: does not block the undo
   EXPECT_TRUE(Undo(2).ok());
   EXPECT_EQ(InForce(), 1);
 }
@@ -129,9 +129,9 @@ TEST_P(PolicyChangesTest, UndoGoesFurtherBackStepByStep) {
   EXPECT_EQ(InForce(), 2);
   EXPECT_THAT(Undo(1).error().message, HasSubstr("change 2 came later; undo that first"));
   EXPECT_THAT(Undo(3).error().message, HasSubstr("change 3 was already undone by change 4"));
-  ASSERT_TRUE(Undo(2).ok());  // 5: the undo of 3 is not in its way
+  ASSERT_TRUE(Undo(2).ok());  // 5: not blocked by the undo of 3
   EXPECT_EQ(InForce(), 1);
-  ASSERT_TRUE(Undo(5).ok());  // 6: makes 2 again
+  ASSERT_TRUE(Undo(5).ok());  // 6: restores 2
   EXPECT_EQ(InForce(), 2);
   ASSERT_TRUE(Undo(2).ok());  // 7
   ASSERT_TRUE(Undo(1).ok());  // 8
@@ -204,7 +204,7 @@ TEST_P(PolicyChangesTest, WhatExpiresGivesWayToTheVersionBefore) {
   const Nanos end = SystemClock::Get().Now() + Nanos{3600} * 1'000'000'000;
   ASSERT_TRUE(Create(Sample(1)).ok());
   ASSERT_TRUE(Update(Sample(2, end)).ok());
-  ASSERT_TRUE(Update(Sample(3, end)).ok());  // corrected meanwhile: still the same exception
+  ASSERT_TRUE(Update(Sample(3, end)).ok());  // corrected in the meantime: still the same exception
   changes_.EndExpired(end - 1);
   EXPECT_EQ(InForce(), 3);
   changes_.EndExpired(end);
@@ -228,7 +228,7 @@ TEST_P(PolicyChangesTest, WhatHasEndedComesBackWithANewEndOnly) {
   EXPECT_EQ(RollBack(2, past).error().code, Code::kInvalidArgument);
   EXPECT_EQ(InForce(), 3);
   EXPECT_EQ((*RollBack(2, later))->expires_at, later);
-  EXPECT_EQ((*RollBack(4))->expires_at, later);  // its own end is still to come
+  EXPECT_EQ((*RollBack(4))->expires_at, later);  // its own end is still in the future
   EXPECT_EQ((*RollBack(2, 0))->expires_at, 0);
   EXPECT_EQ(InForce(), 2);
 }
@@ -244,7 +244,7 @@ TEST_P(PolicyChangesTest, WhatWasNewGoesWhenItExpires) {
   EXPECT_EQ(Log().size(), 2U);
 }
 
-/// A thousand changes take long elsewhere.
+/// A separate suite: on some stores a thousand changes take too long.
 class LongHistoryTest : public PolicyChangesTest {};
 
 INSTANTIATE_TEST_SUITE_P(Stores, LongHistoryTest, ::testing::Values("sqlite"), KindName);

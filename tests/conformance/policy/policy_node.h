@@ -37,8 +37,8 @@ inline StoredPolicy Sample(const std::string& key, std::int64_t capacity = 100,
   return policy;
 }
 
-/// Where nodes keep their policies. Databases are emptied and used again, which is much quicker
-/// than to make new ones.
+/// Where nodes keep their policies. Databases are emptied and reused, which is much faster
+/// than creating new ones.
 class PolicyPlace {
  public:
   explicit PolicyPlace(std::string kind) : kind_(std::move(kind)), number_(places_++) {
@@ -119,7 +119,7 @@ class PolicyPlace {
     return server.url(name);
   }
 
-  static inline int places_ = 0;  // that there are now
+  static inline int places_ = 0;  // that exist now
   const std::string kind_;
   const int number_;
   std::string url_;
@@ -174,7 +174,7 @@ class PolicyNode {
     for (const AuditEntry& entry : Log()) ids.push_back(entry.id);
     return ids;
   }
-  /// 100, the default policy's, if the key has no policy.
+  /// The default policy's 100 if the key has no policy.
   std::int64_t LimitInForce(std::string_view key) {
     return catalog_.live().Current()->ForKey(key).quota()->limit();
   }

@@ -1,4 +1,4 @@
-// The same for every store of policies.
+// The store of policies, the same for every kind.
 
 #include "admin/policy_store.h"
 
@@ -48,7 +48,7 @@ TEST_P(PolicyStoreTest, AChangeIsInForceWhenItIsToldDone) {
 TEST_P(PolicyStoreTest, VersionsGoOnWhenAPolicyIsMadeAgain) {
   ASSERT_TRUE(node_->Create(Sample("a", 1)).ok());  // version 1
   ASSERT_TRUE(node_->Update(Sample("a", 2)).ok());  // version 2
-  ASSERT_TRUE(node_->Delete("a").ok());             // what went was version 2
+  ASSERT_TRUE(node_->Delete("a").ok());             // deletes version 2
   EXPECT_EQ(node_->Create(Sample("a", 3))->version, 3);
   EXPECT_EQ(node_->Update(Sample("a", 4))->version, 4);
 }
@@ -109,7 +109,7 @@ TEST_P(PolicyStoreTest, AnOverrideOfAFilePolicyIsKeptAndVersioned) {
   EXPECT_FALSE(shadow());
   EXPECT_EQ(node_->Update(OverrideOf("api", "f", true))->version, 2);
   EXPECT_TRUE(shadow());
-  // It says one thing alone, and stays what it is.
+  // An override of a file's policy sets nothing else, and stays an override.
   StoredPolicy more = OverrideOf("api", "f", false);
   more.capacity = 7;
   EXPECT_EQ(node_->Update(more).error().code, Code::kInvalidArgument);
@@ -137,7 +137,7 @@ TEST_P(PolicyStoreTest, DuplicatesUnknownAndBadOnesAreToldApart) {
   EXPECT_EQ(node_->store().List("", 10).total, 1U);
 }
 
-// Were it written, no other change could be put in force any more, on no node, nor after a restart.
+// If it were written, no other change could take effect on any node, not even after a restart.
 TEST_P(PolicyStoreTest, WhatCannotBeInForceIsNotWritten) {
   StoredPolicy policy = Sample("a", 5);
   policy.store = "main";
@@ -170,7 +170,7 @@ TEST_P(PolicyStoreTest, APolicyCannotBecomeOneThatAFileDefines) {
   ASSERT_FALSE(updated.ok());
   EXPECT_EQ(updated.error().code, Code::kAlreadyExists);
   EXPECT_EQ(node_->LimitInForce("a"), 5);
-  // What a file has set aside may be changed for the time when it comes back.
+  // A policy that a file overrides may be changed for when it takes effect again.
   ASSERT_THAT(node_->catalog().LoadFiles({}), IsEmpty());
   ASSERT_TRUE(node_->Update(policy).ok());
   ASSERT_THAT(node_->catalog().LoadFiles({path}), IsEmpty());
@@ -259,7 +259,7 @@ TEST_P(PolicyStoreTest, AnEditOfAVersionThatIsNoLongerInForceIsRefused) {
   EXPECT_EQ(node_->LimitInForce("a"), 2);
   stale.wanted.reset();
   EXPECT_EQ(node_->Change(stale).error().code, Code::kFailedPrecondition);
-  EXPECT_THAT(node_->Log(), SizeIs(2));  // of what was refused there is no trace
+  EXPECT_THAT(node_->Log(), SizeIs(2));  // a refused change leaves no trace
   stale.version = 2;
   EXPECT_TRUE(node_->Change(stale).ok());
   EXPECT_EQ(node_->LimitInForce("a"), 100);  // the default
@@ -296,14 +296,14 @@ TEST_P(PolicyStoreTest, TheAuditLogIsReadInPagesAndByNumber) {
   EXPECT_EQ(find(1)->who, "alice");
   EXPECT_EQ(find(1)->action, "policy.create");
   EXPECT_EQ(find(99).error().code, Code::kNotFound);
-  // What is no policy's is no policy's history.
+  // Entries of other targets are not part of any policy's history.
   EXPECT_THAT(*node_->History("", 10), SizeIs(2));
 }
 
 TEST_P(PolicyStoreTest, NoNameKeepsAnEntryOutOfTheAuditLog) {
   using namespace std::string_literals;
   std::string cut(995, 'x');
-  for (int i = 0; i < 10; ++i) cut += "\xc3\xa4";  // where a long one is cut is within a character
+  for (int i = 0; i < 10; ++i) cut += "\xc3\xa4";  // the cut falls within a character
   for (const std::string& name : {"a\0b"s, "a\xff\xfe"s, "a"s + cut}) {
     node_->Append({.who = "token " + name, .action = "key.reset", .target = "key:" + name});
     ASSERT_FALSE(node_->Log().empty());
@@ -317,10 +317,10 @@ TEST_P(PolicyStoreTest, OldEntriesOfTheAuditLogGoAFewAtATime) {
   for (Nanos at = 1; at <= 20; ++at) node_->Append({.at = at, .who = "me"});
   EXPECT_EQ(node_->Trim(0, 0, 100), 0U);
   EXPECT_EQ(node_->Trim(20, 0, 100), 0U);
-  EXPECT_EQ(node_->Trim(15, 0, 3), 3U);  // 5 are too many, 3 go
+  EXPECT_EQ(node_->Trim(15, 0, 3), 3U);  // 5 exceed the limit, 3 are removed
   EXPECT_EQ(node_->Trim(15, 0, 3), 2U);
   EXPECT_EQ(node_->Ids().back(), 6);
-  EXPECT_EQ(node_->Trim(0, 10, 100), 4U);  // those of 6, 7, 8 and 9
+  EXPECT_EQ(node_->Trim(0, 10, 100), 4U);  // entries of 6, 7, 8 and 9
   EXPECT_EQ(node_->Ids().back(), 10);
   EXPECT_THAT(node_->Ids(), SizeIs(11));
 }
@@ -329,7 +329,7 @@ TEST_P(PolicyStoreTest, TrimmingTheLogLeavesTheHistoryOfPoliciesThatThereAre) {
   ASSERT_TRUE(node_->Create(Sample("kept", 1)).ok());
   ASSERT_TRUE(node_->Update(Sample("kept", 2)).ok());
   node_->Append({.who = "me", .action = "key.reset", .target = "key:kept"});
-  // The three of them are older than that, and none is among the latest 0.
+  // All three are older than that, and none is among the latest 0.
   constexpr Nanos kFarAhead = Nanos{1} << 62;
   EXPECT_GT(node_->Trim(0, kFarAhead, 2), 0U);
   (void)node_->Trim(0, kFarAhead, 2);

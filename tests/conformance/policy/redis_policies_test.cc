@@ -1,4 +1,4 @@
-// What befalls policies in Redis alone: a server that forgets, and one that is away.
+// Faults that only policies in Redis have: a server that loses its data, and one that is down.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using test::WaitUntil;
 using ::testing::HasSubstr;
 
-/// A node on a server of its own.
+/// A node on a separate server.
 struct Node {
   explicit Node(const std::string& url, std::chrono::milliseconds poll = shared::Options().poll) {
     shared::Options options;
@@ -49,8 +49,8 @@ struct Node {
   std::unique_ptr<PolicyStore> store;
 };
 
-/// Ends what is over until `ended()`. As often as it takes, as the service does: one try is given
-/// up if the server is slow.
+/// Ends expired exceptions until `ended()`. Retries as the service does: an attempt is abandoned
+/// if the server is slow.
 template <typename Condition>
 bool EndUntil(admin::PolicyChanges& changes, Nanos now, Condition ended) {
   return WaitUntil([&] {
@@ -70,23 +70,23 @@ TEST(RedisPolicies, AServerThatForgotIsToldByANodeThatKnows) {
   ASSERT_TRUE(WaitUntil([&] { return b.Limit("k1199") == 1200; }));
   server.Kill();  // nothing is on disk
   server.Start();
-  // What is in force stays so throughout, and whoever comes new learns it.
+  // The policies in force stay so throughout, and a new node learns them.
   const auto changes = [&] {
     return server.Command({"HGET", "weir:{weir-policies}:state", "changes"});
   };
-  // Beyond what any node has seen.
+  // More changes than any node has seen.
   ASSERT_TRUE(WaitUntil([&] { return std::atoi(changes().c_str()) > 1200; })) << changes();
   EXPECT_EQ(a.Limit("k7"), 8);
   EXPECT_EQ(b.Limit("k7"), 8);
   const Node fresh(server.url());
   EXPECT_EQ(fresh.Limit("k1199"), 1200);
   EXPECT_EQ(fresh.store->List("", 1).total, 1200U);
-  // And everybody goes on from there.
+  // From there every node continues.
   ASSERT_TRUE(WaitUntil([&] { return b.Create("after", 5).ok(); }));
   EXPECT_TRUE(WaitUntil([&] { return a.Limit("after") == 5; }));
 }
 
-/// So long that a node looks only when it is asked to change something.
+/// So long that a node polls only when it is asked to change something.
 constexpr std::chrono::milliseconds kSeldom = std::chrono::hours(1);
 
 TEST(RedisPolicies, AChangeToAServerThatForgotDoesNotTakeThePlaceOfAllOthers) {
@@ -105,7 +105,7 @@ TEST(RedisPolicies, AChangeToAServerThatForgotDoesNotTakeThePlaceOfAllOthers) {
   EXPECT_EQ(fresh.Limit("other"), 8);
 }
 
-// Of all nodes none has seen the server: they were restarted as well.
+// No running node has ever reached the server: they were restarted as well.
 TEST(RedisPolicies, ANodeThatStartedWithoutTheServerTellsItWhatItRemembers) {
   test::RedisServer server;
   const test::TempDir folder;
@@ -137,7 +137,7 @@ TEST(RedisPolicies, ANodeThatStartedWithoutTheServerTellsItWhatItRemembers) {
   EXPECT_EQ(fresh.Limit("k"), 7);
 }
 
-// The one that puts the policies back has not seen the latest change.
+// The node that restores the policies has not seen the latest change.
 TEST(RedisPolicies, AfterTheServerForgotAllNodesHaveTheSamePolicies) {
   const test::RedisServer server;
   Node a(server.url(), kSeldom);
@@ -146,7 +146,7 @@ TEST(RedisPolicies, AfterTheServerForgotAllNodesHaveTheSamePolicies) {
   ASSERT_TRUE(b.Create("late", 7).ok());
   server.Command({"FLUSHALL"});
   ASSERT_FALSE(a.Create("x", 8).ok());
-  // Before it answers this it looks again, and puts back what it knows.
+  // Before it answers this it reads again, and restores what it knows.
   const auto read = PolicyNode::Await<std::vector<PolicyChange>>(
       [&](auto done) { a.store->History("k", 1, done); });
   ASSERT_TRUE(read.ok());
@@ -155,7 +155,7 @@ TEST(RedisPolicies, AfterTheServerForgotAllNodesHaveTheSamePolicies) {
   for (const char* key : {"k", "late", "y"}) EXPECT_EQ(b.Limit(key), fresh.Limit(key)) << key;
 }
 
-// The history is lost with the server, and with it what exceptions give way to.
+// The history is lost with the server, and with it the policies that exceptions replaced.
 TEST(RedisPolicies, AnExceptionDoesNotEndWithoutALimitAfterTheServerForgot) {
   test::RedisServer server;
   Node node(server.url());
@@ -168,12 +168,12 @@ TEST(RedisPolicies, AnExceptionDoesNotEndWithoutALimitAfterTheServerForgot) {
   server.Kill();  // nothing is on disk
   server.Start();
   ASSERT_TRUE(WaitUntil([&] { return node.Update("later", 70, end).ok(); }));
-  // What was before it is known from the change itself; what began as an exception goes.
+  // The policy before is known from the change itself; one that began as an exception is removed.
   EXPECT_TRUE(EndUntil(changes, end, [&] {
     return node.Limit("later") == 7 && !node.store->Get("brief").ok();
   })) << node.Limit("later");
   EXPECT_EQ(node.Limit("raised"), 70);
-  // An operator says what is to be in force instead.
+  // An operator can set the policy instead.
   ASSERT_TRUE(node.Update("raised", 8, 0).ok());
   EXPECT_EQ(node.Limit("raised"), 8);
 }
@@ -187,14 +187,14 @@ TEST(RedisPolicies, AnExceptionEndsWhileTheServerIsAway) {
   ASSERT_TRUE(node.Update("raised", 70, end).ok());
   ASSERT_TRUE(node.Create("brief", 5, end).ok());
   changes.EndExpired(end - 1);
-  ASSERT_TRUE(node.Create("k", 1).ok());  // answered after what was asked before
+  ASSERT_TRUE(node.Create("k", 1).ok());  // answered after all earlier requests
   server.Kill();
   changes.EndExpired(end);
   EXPECT_TRUE(WaitUntil([&] { return node.Limit("raised") == 7; })) << node.Limit("raised");
   EXPECT_TRUE(WaitUntil([&] { return node.Limit("brief") == 100; })) << node.Limit("brief");
   EXPECT_EQ(node.store->Get("raised")->capacity, 70) << "that is what is stored";
 
-  // It does not come back for a moment with the server.
+  // The exception does not return for a moment along with the server.
   server.Start();
   bool never = true;
   EXPECT_TRUE(WaitUntil([&] {
@@ -206,7 +206,7 @@ TEST(RedisPolicies, AnExceptionEndsWhileTheServerIsAway) {
   EXPECT_TRUE(EndUntil(changes, end + Nanos{5} * 1'000'000'000, [&] {
     return node.store->Get("raised")->capacity == 7 && !node.store->Get("brief").ok();
   }));
-  // Whatever is stored then counts.
+  // From then on, the stored policy applies.
   ASSERT_TRUE(node.Update("raised", 71, 0).ok());
   EXPECT_EQ(node.Limit("raised"), 71);
 }
@@ -219,7 +219,7 @@ TEST(RedisPolicies, AnExceptionEndsAlthoughTheServerForgotWhatItReplaced) {
   ASSERT_TRUE(node.Create("raised", 7).ok());
   ASSERT_TRUE(node.Update("raised", 70, end).ok());
   changes.EndExpired(end - 1);
-  ASSERT_TRUE(node.Create("k", 1).ok());  // answered after what was asked before
+  ASSERT_TRUE(node.Create("k", 1).ok());  // answered after all earlier requests
   server.Kill();                          // nothing is on disk
   server.Start();
   ASSERT_TRUE(WaitUntil([&] { return node.Update("k", 2, 0).ok(); }));

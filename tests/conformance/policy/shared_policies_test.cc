@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, SharedPoliciesTest,
                                                                   "redis_cluster"})),
                          KindName);
 
-/// What has tables that somebody must make.
+/// Stores with tables that have to be created.
 class PolicyTablesTest : public SharedPoliciesTest {};
 
 INSTANTIATE_TEST_SUITE_P(Tables, PolicyTablesTest,
@@ -69,14 +69,14 @@ TEST_P(SharedPoliciesTest, NodesThatChangeAtOnceEachGetAVersionAndNoneIsLost) {
   };
   std::set<std::int64_t> of_a;
   std::set<std::int64_t> of_b;
-  // Node b may not have heard of the policy yet; the database has.
+  // Node b may not have received the policy yet; the database has it.
   std::thread other([&] { change(b(), of_b); });
   change(a(), of_a);
   other.join();
   EXPECT_THAT(of_a, SizeIs(kEach));
   EXPECT_THAT(of_b, SizeIs(kEach));
   of_a.insert(of_b.begin(), of_b.end());
-  // Versions 2 to 51, each given once.
+  // Versions 2 to 51, each assigned once.
   EXPECT_THAT(of_a, SizeIs(2 * kEach));
   EXPECT_EQ(*of_a.begin(), 2);
   EXPECT_EQ(*of_a.rbegin(), 51);
@@ -129,7 +129,7 @@ TEST_P(SharedPoliciesTest, WhatExpiresEndsOnceThoughAllNodesSeeIt) {
   at_a.EndExpired(end);
   at_b.EndExpired(end);
   EXPECT_TRUE(WaitUntil([&] { return a().LimitInForce("k") == 1 && b().LimitInForce("k") == 1; }));
-  // Both nodes' attempts are over: what they asked for before is answered first.
+  // Both nodes' cleanups are over: earlier requests are answered first.
   (void)b().History("k", 1);
   (void)b().History("k", 1);
   EXPECT_THAT(a().Log(), SizeIs(3));
@@ -217,7 +217,7 @@ TEST_P(SharedPoliciesTest, OfAPolicyTheLatestThousandChangesAreKeptAndOfADeleted
               " FROM numbers");
     place_.Query("UPDATE weir_policy_state SET last_entry = 1503");
   }
-  // Both at once, a few at a time: 1,500 changes of busy less 1,000, and the two of gone.
+  // Both nodes in parallel, a few at a time: 1,500 changes of busy less 1,000, and the two of gone.
   constexpr Nanos kFarAhead = Nanos{1} << 62;
   const auto trim = [](PolicyNode& node) {
     while (node.Trim(1, kFarAhead, 100) > 0) {
@@ -230,7 +230,7 @@ TEST_P(SharedPoliciesTest, OfAPolicyTheLatestThousandChangesAreKeptAndOfADeleted
   EXPECT_THAT(*a().History("seldom", 1000), SizeIs(1));
   EXPECT_THAT(*a().History("gone", 1000), SizeIs(0));
   EXPECT_EQ(a().History("busy", 1000)->back().id, 504);  // 504 to 1503
-  // What is in force is in force, and numbers of entries go on.
+  // Policies in force stay in force, and entry numbers continue.
   ASSERT_TRUE(b().Update(Sample("seldom", 7)).ok());
   EXPECT_EQ(b().Ids().front(), 1504);
 }

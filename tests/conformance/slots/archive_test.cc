@@ -8,7 +8,7 @@
 #include "store_fixture.h"
 #include "support/wait.h"
 
-// Old events leave the live tables, on every store; what was said of them stays said.
+// Old events leave the live tables, on every store; answers about them stay the same.
 
 namespace weir::slots {
 namespace {
@@ -18,7 +18,7 @@ constexpr Millis kFar = 4'000'000'000'000;   // later than anything here ends
 
 class Archive : public StoreTest {
  protected:
-  // `count` events, of which all are done.
+  // Creates `count` events and executes them all.
   void Done(int count) {
     client().Put({.name = "pay", .window_size = 4'000, .max_per_window = 100});
     client().Assign(Asks(count, kNoon));
@@ -91,7 +91,7 @@ TEST_P(Archive, AnIdInTheArchiveIsAnsweredAsBefore) {
       std::vector{client().Ask("e2", "pay", kNoon), client().Ask("fresh", "pay", kNoon)});
   EXPECT_EQ(mixed[0].outcome, Outcome::kExisting);
   EXPECT_EQ(mixed[1].outcome, Outcome::kNew);
-  // Cancelling twice is cancelling once; what has left cannot come back.
+  // Cancelling twice is the same as once; an archived event cannot be revived.
   EXPECT_EQ(client().Cancel("gone")->requested, kNoon + 60'000);
   EXPECT_EQ(Refusal([&] { client().Restore({.event_id = "gone"}); }), "CANCELLED and archived");
   // It is over: it can be neither cancelled nor moved.
@@ -110,7 +110,7 @@ TEST_P(Archive, IdsAreForgottenAfterTheHorizon) {
   EXPECT_EQ(client().Assign(client().Ask("e1", "pay", kNoon)).outcome, Outcome::kNew);
 }
 
-// A feed with it may come again at any time before it was to be executed.
+// A feed may send it again at any time before its execution time.
 TEST_P(Archive, TheIdOfACancelledEventIsKeptBeyondItsTime) {
   constexpr Millis kNewYear = 1'893'456'000'000;  // 2030-01-01T00:00:00Z
   constexpr Millis kDay = 86'400'000;

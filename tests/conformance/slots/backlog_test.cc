@@ -111,7 +111,7 @@ TEST_P(Backlogs, ADeadLetterIsGivenUpByCancellingIt) {
   EXPECT_EQ(client().Verify().problems, 0) << "it holds no place any more";
 }
 
-// Attempts that say nothing about the event are not held against it.
+// Attempts that reveal nothing about the event do not count against it.
 TEST_P(Backlogs, OnlyFailuresThatCountMakeADeadLetter) {
   client().Put(Pay(10));
   client().Assign(client().Ask("e", "pay", kNoon));
@@ -144,7 +144,7 @@ TEST_P(Backlogs, OnlyFailuresThatCountMakeADeadLetter) {
     EXPECT_EQ(dead.attempts, 12 * round);
     EXPECT_EQ(dead.error, "no answer");
     EXPECT_EQ(client().Backlogs(now).at(0).claimed, 0);
-    // Rescheduled, it has as many failures as before.
+    // A rescheduled event keeps its number of failures.
     client().Reschedule({.event_id = "e", .requested = now});
     now += kWindow;
   }
@@ -158,7 +158,7 @@ TEST_P(Backlogs, TheBacklogSaysHowLongCatchingUpTakes) {
   EXPECT_EQ(backlog.due, 0);
   EXPECT_FALSE(backlog.executed);
   EXPECT_EQ(CaughtUpBy(backlog, {}), kNoon - 1);
-  // Each is due or comes later, also within a window.
+  // Each is due or will be later, also within a window.
   for (const Millis at : {kNoon - 1, kNoon, kNoon + kWindow / 2, kNoon + 3 * kWindow + 1}) {
     const Backlog then = client().Backlogs(at).at(0);
     EXPECT_EQ(then.due + then.later, 45) << at - kNoon;

@@ -44,7 +44,7 @@ TEST_P(Calendars, ASaturdayGoesToMonday) {
   ASSERT_EQ(answer.outcome, Outcome::kNew);
   EXPECT_EQ(answer.slot.requested, saturday);
   EXPECT_EQ(answer.slot.window_start, At("2025-06-16T06:00:00Z"));
-  // The same question has the same answer, another time is a conflict.
+  // The same request gets the same answer, another time is a conflict.
   EXPECT_EQ(client().Assign(client().Ask("e", "pay", saturday)).outcome, Outcome::kExisting);
   EXPECT_EQ(client().Assign(client().Ask("e", "pay", saturday + 1)).outcome, Outcome::kConflict);
 }

@@ -5,13 +5,13 @@
 
 #include "execution_fixture.h"
 
-// Claims on the store itself leave notes for the audit log, in the transaction of the claim.
+// Claims on the store itself write notes for the audit log, in the transaction of the claim.
 
 namespace weir::slots {
 namespace {
 
 constexpr Millis kMinute = kNoon - kNoon % kNoteMillis;
-constexpr Millis kLater = kMinute + 3 * kNoteMillis;  // nobody adds to the minute any more
+constexpr Millis kLater = kMinute + 3 * kNoteMillis;  // the minute's notes are final
 
 class ClaimNotes : public Execution {
  protected:

@@ -2,8 +2,8 @@
 
 #include "execution_fixture.h"
 
-// Executions when something has gone wrong: a clock, a dispatcher that is gone, a backlog of one
-// tenant. On every store.
+// Executions under faults: a wrong clock, a dispatcher that disappeared, a backlog of one tenant.
+// On every store.
 
 namespace weir::slots {
 namespace {
@@ -23,7 +23,7 @@ class ExecutionFaults : public Execution {
   }
 };
 
-// For a moment the clock was an hour fast, and what was executed then is counted an hour ahead.
+// For a moment the clock was an hour fast, and executions at that time are counted an hour ahead.
 TEST_P(ExecutionFaults, AClockThatIsSetBackDoesNotStopExecutions) {
   client().Put(Pay(2));
   client().Assign(Asks(4, kNoon));
@@ -35,7 +35,7 @@ TEST_P(ExecutionFaults, AClockThatIsSetBackDoesNotStopExecutions) {
   EXPECT_THAT(ClaimAt(kNoon + 3 * kWindow).events, SizeIs(2));
 }
 
-// A claim ends with its lease at the latest: windows that begin within it may see it executed.
+// A claim ends with its lease at the latest: it may be executed in windows that begin before that.
 TEST_P(ExecutionFaults, AClockThatIsSetBackByLessThanALeaseKeepsTheCapOfLaterWindows) {
   client().Put(Pay(2));
   client().Assign(Asks(4, kNoon));
@@ -44,7 +44,7 @@ TEST_P(ExecutionFaults, AClockThatIsSetBackByLessThanALeaseKeepsTheCapOfLaterWin
   EXPECT_THAT(ClaimAt(kNoon + 3 * kWindow).events, SizeIs(0));
 }
 
-// A window grants one. All of "bulk" is older than the event of "small".
+// A window grants one. All events of "bulk" are older than that of "small".
 TEST_P(ExecutionFaults, ATenantIsNotStarvedByAnothersBacklogHoweverSmallTheCap) {
   Config config = Pay(1);
   config.tenants = {{"bulk", 1}, {"small", 1}, {"*", 1}};
@@ -83,7 +83,7 @@ TEST_P(ExecutionFaults, ADeadLetterThatIsRescheduledHasAllItsFailuresAgain) {
   };
   EXPECT_EQ(fail(true), Finished::kOk);
   EXPECT_EQ(fail(true), Finished::kOk);
-  EXPECT_EQ(fail(false), Finished::kOk);  // refused for good
+  EXPECT_EQ(fail(false), Finished::kOk);  // failed permanently
   ASSERT_EQ(client().Look("e")->state, State::kFailed);
   ASSERT_EQ(client().Reschedule({.event_id = "e", .requested = kNoon})->outcome, Outcome::kNew);
   EXPECT_EQ(fail(true), Finished::kOk);
@@ -91,8 +91,8 @@ TEST_P(ExecutionFaults, ADeadLetterThatIsRescheduledHasAllItsFailuresAgain) {
   EXPECT_EQ(fail(true), Finished::kGivenUp);
 }
 
-// The clock of these claims is that of last year: their leases have ended, and nobody has claimed
-// since who would have noticed.
+// The claims carry a time of last year: their leases have ended, and no later claim could have
+// noticed that.
 TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsCancelledAfterItsLease) {
   client().Put(Pay(10));
   client().Assign(client().Ask("e", "pay", kNoon));
@@ -123,7 +123,7 @@ TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsMovedAfterItsLease)
   EXPECT_EQ(client().Verify().problems, 0);
 }
 
-// Its tenant has lost its share while it was claimed, and then there is no room for its retry.
+// Its tenant lost its share while the event was claimed, and then there is no room for its retry.
 TEST_P(ExecutionFaults, ARetryWithoutRoomIsClaimedAlsoIfItsTenantsClassIsGone) {
   Config config = Pay(2);
   config.headroom = 0;
@@ -168,7 +168,7 @@ TEST_P(ExecutionFaults, ARetryOfAConfigThatIsNotActiveComesAtItsTimeToo) {
   EXPECT_EQ(client().Assign(client().Ask("new", "pay", kNoon)).outcome, Outcome::kUnknownConfig);
 }
 
-// Whoever claims half a second ahead gets all of it, also if that is many windows.
+// A claim half a second ahead gets all of it, even if that spans many windows.
 TEST_P(ExecutionFaults, SmallWindowsAreClaimedAsFarAheadAsLargeOnes) {
   constexpr Millis kSmall = 10;
   client().Put({.name = "pay", .window_size = kSmall, .max_per_window = 100});

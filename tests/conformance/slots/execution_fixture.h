@@ -6,7 +6,7 @@
 #include "slots/execution.h"
 #include "store_fixture.h"
 
-// Events that are executed, on every store. The clock is the test's: `now` goes with each call.
+// Events being executed, on every store. The test controls the clock: each call passes `now`.
 
 namespace weir::slots {
 

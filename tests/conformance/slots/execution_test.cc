@@ -7,7 +7,7 @@
 #include "execution_fixture.h"
 #include "slots/config.h"
 
-// What happens to an event after it has a slot, on every store.
+// The life of an event after it has a slot, on every store.
 
 namespace weir::slots {
 namespace {
@@ -93,7 +93,7 @@ TEST_P(Execution, WhoIsLateButStillAloneHasDoneIt) {
   const Claim claim = ClaimAt(kNoon + kWindow - 1);
   ASSERT_THAT(claim.events, SizeIs(2));
   EXPECT_EQ(Done(claim.events[0], kNoon + 60'000), Finished::kOk);
-  // Another's claim notices the end of the lease, and takes nothing, as it asks for another time.
+  // Another claim detects the end of the lease, but takes nothing, since it is for another time.
   client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1});
   ClaimAt(kNoon + 60'000, 1, 0);
   EXPECT_EQ(client().Look(claim.events[1].slot.event_id)->state, State::kScheduled);
@@ -127,7 +127,7 @@ TEST_P(Execution, WhatDidNotFitIsClaimedAheadForTheNextWindowAndComesFirstInIt) 
   client().Assign(Asks(10, kNoon + kWindow, "next"));
   const Claim first = ClaimAt(kNoon + kWindow - 1);
   ASSERT_THAT(first.events, SizeIs(10));
-  AllDone(first, kNoon + kWindow);  // all of them in the next window, which is full with that
+  AllDone(first, kNoon + kWindow);  // all in the next window, which is full with that
   EXPECT_THAT(ClaimAt(kNoon + 2 * kWindow - 2).events, IsEmpty());
   const Claim ahead = ClaimAt(kNoon + 2 * kWindow - 1, 1'000, 1);
   ASSERT_THAT(ahead.events, SizeIs(10));
@@ -228,14 +228,14 @@ TEST_P(Execution, ARetryWithoutRoomKeepsTheSlotItHad) {
 
 TEST_P(Execution, AnOverdueBacklogIsReleasedUnderTheCapInOrderOfTime) {
   client().Put(Pay(10));
-  client().Assign(Asks(55, kNoon));  // six windows of the plan
+  client().Assign(Asks(55, kNoon));  // six windows in the schedule
   const Millis back = kNoon + 600'000;
   client().Assign(Asks(10, back, "now"));
   std::vector<Millis> times;
   Millis now = back;
   std::size_t total = 0;
   for (int window = 0; window < 7; ++window, now += kWindow) {
-    // Whoever asks how often he likes: ten a window.
+    // However often one claims: ten a window.
     Claim all;
     for (int i = 0; i < 5; ++i) {
       const Claim part = ClaimAt(now + i * 700, 3 + static_cast<std::size_t>(i));
@@ -272,7 +272,7 @@ TEST_P(Execution, WhatIsLateIsExecutedInTheOrderOfItsTimesAllOverTheWindow) {
             [](const Claimed& a, const Claimed& b) { return a.slot.scheduled < b.slot.scheduled; });
   for (std::size_t i = 1; i < claim.events.size(); ++i) {
     const Claimed& before = claim.events[i - 1];
-    if (before.slot.scheduled == claim.events[i].slot.scheduled) continue;  // no order of times
+    if (before.slot.scheduled == claim.events[i].slot.scheduled) continue;  // no order among equals
     EXPECT_LE(before.execute_at, claim.events[i].execute_at);
   }
   for (Millis tenth = later; tenth < later + kWindow; tenth += kWindow / 10) {
@@ -292,7 +292,7 @@ TEST_P(Execution, WhatIsNotFinishedWhenAWindowBeginsCountsInIt) {
   const Millis later = kNoon + 600'000;
   const Claim first = ClaimAt(later + 3'999);
   ASSERT_THAT(first.events, SizeIs(10));
-  // None of the ten is done: each may be executed in the next window, so it grants nothing.
+  // None of the ten is done: each may still be executed in the next window, so it grants nothing.
   EXPECT_THAT(ClaimAt(later + kWindow).events, SizeIs(0));
   // Four were done before it began, three in it.
   for (std::size_t i = 0; i < 7; ++i) {
@@ -307,7 +307,7 @@ TEST_P(Execution, ClaimingAheadGrantsForTheWindowOfTheEvent) {
   client().Put(Pay(10));
   client().Assign(Asks(20, kNoon));  // two full windows
   const Claim early = ClaimAt(kNoon - 100, 1'000, 5'000);
-  // All ten of the first window, and of the second none: the first ten may not be finished then.
+  // All ten of the first window and none of the second: the first ten may not be finished by then.
   EXPECT_THAT(early.events, SizeIs(10));
   for (const Claimed& event : early.events) EXPECT_EQ(event.execute_at, event.slot.scheduled);
   AllDone(early, kNoon - 50);

@@ -16,7 +16,7 @@
 #include "support/stopwatch.h"
 #include "support/wait.h"
 
-// What PostgreSQL itself does under the functions: locks of others are passed over, searches are
+// The behavior of PostgreSQL under the functions: rows locked by others are skipped, searches are
 // lookups, and a call is one statement.
 
 namespace weir::slots {
@@ -24,9 +24,9 @@ namespace {
 
 constexpr Millis kNoon = 1'748'779'200'000;  // 2025-06-01T12:00:00Z
 constexpr Millis kWindow = 4'000;
-constexpr int kFull = 5'000;  // windows that hold nobody more
+constexpr int kFull = 5'000;  // windows with no room left
 
-/// A transaction of somebody else that holds the rows of some windows until it is destroyed.
+/// Another client's transaction that holds the rows of some windows until it is destroyed.
 class Foreign {
  public:
   Foreign(const std::string& url, const std::string& windows)
@@ -49,7 +49,7 @@ class LockedWindows : public StoreTest {
     ASSERT_TRUE(test::WaitUntil([&] { return Free(windows) == 0; }));
   }
 
-  // A server notices late that a client is gone, so it is told.
+  // A server notices late that a client has gone, so the backend is terminated.
   void LetGo(const std::string& windows, int count) {
     Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE query LIKE '%pg_sleep(120)%' AND pid <> pg_backend_pid()");
@@ -63,7 +63,7 @@ class LockedWindows : public StoreTest {
             windows + ") FOR UPDATE SKIP LOCKED) x"));
   }
 
-  /// A config whose next three windows, all that its headroom reaches, are held: their starts.
+  /// A config whose next three windows, all within its headroom, are held: returns their starts.
   std::string HoldTheHeadroom() {
     client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 1, .headroom = 2});
     client().Assign(Asks(1, kNoon));  // full; its successors have no rows yet
@@ -84,7 +84,7 @@ TEST_P(LockedWindows, AWindowHeldByAForeignTransactionIsSkippedWithoutWaiting) {
   client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 5});
   client().Assign(Asks(1, kNoon));
   Hold(std::to_string(kNoon));
-  // The holder sleeps for two minutes; whoever waited for it would run into the statement timeout.
+  // The holder sleeps for two minutes; a call that waited for it would hit the statement timeout.
   const auto begun = std::chrono::steady_clock::now();
   const Answer answer = client().Assign(client().Ask("next", "pay", kNoon));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(9));
@@ -101,7 +101,7 @@ TEST_P(LockedWindows, HeldWindowsUseUpTheHeadroom) {
   EXPECT_EQ(client().Assign(client().Ask("x", "pay", kNoon)).slot.window_start, kNoon + kWindow);
 }
 
-// Whoever holds them has most likely just not got a processor.
+// A holder has most likely just been descheduled.
 TEST_P(LockedWindows, ThatAreLetGoSoonRefuseNobody) {
   const std::string windows = HoldTheHeadroom();
   Answer answer;
@@ -117,8 +117,8 @@ TEST_P(LockedWindows, ThatAreLetGoSoonRefuseNobody) {
   EXPECT_EQ(answer.slot.window_start, kNoon + kWindow);
 }
 
-// Neither its share nor the end of time will change soon. Others wait behind whoever is tried
-// again.
+// Neither its share nor the end of time will change soon. Other callers wait behind one that is
+// retried.
 TEST_P(LockedWindows, WhoeverFindsNoRoomForAnotherReasonIsRefusedAtOnce) {
   client().Put({.name = "pay",
                 .window_size = kWindow,
@@ -147,7 +147,7 @@ TEST_P(LockedWindows, AnEndThatIsToldTwiceAtOnceIsCountedOnce) {
                    .error = "503",
                    .retry_at = kNoon + 20'000,
                    .now = kNoon + kWindow};
-  // Both have looked at the event, and wait for its window, before either has moved it.
+  // Both have read the event, and wait for its window, before either has moved it.
   Hold(std::to_string(kNoon));
   std::vector<Finished> answers;
   std::mutex mutex;
@@ -192,12 +192,12 @@ TEST_P(LockedWindows, AnAssignmentBehindFullWindowsReadsAFewRows) {
   client().Assign(Asks(kFull, kNoon));
   Sql("ANALYZE rate_limit_window_counter");
   const auto read = [&] {
-    // What the server's processes have counted by themselves, once they have told it.
+    // What the server's processes have counted, once they have reported it.
     return std::stoll(
         Sql("SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables "
             "WHERE relname = 'rate_limit_window_counter'"));
   };
-  // A session tells at its end: this one is a store of its own, with the plans of a fresh one.
+  // A session reports when it ends: this one is a separate store, with a fresh one's plans.
   const auto reads_of_one = [&](const std::string& id) {
     const std::string sessions =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = '" + database_name() +
@@ -224,7 +224,7 @@ TEST_P(LockedWindows, AnAssignmentIsOneRoundTrip) {
   postgres::PostgresSlotStore store(postgres::Options{
       .url = "postgres://weir@127.0.0.1:" + std::to_string(wire.port()) + "/" + database_name()});
   test::SlotStoreClient mine(store);
-  // The first on each connection also prepares its statement.
+  // The first one on each connection also prepares its statement.
   for (int i = 0; i < 10; ++i) mine.Assign(mine.Ask("warm" + std::to_string(i), "pay", kNoon));
   constexpr int kCalls = 100;
   const int before = wire.round_trips();
@@ -235,8 +235,8 @@ TEST_P(LockedWindows, AnAssignmentIsOneRoundTrip) {
   EXPECT_EQ(wire.round_trips() - before, kCalls);
 }
 
-// The answer is lost after the commit. Made again, the change would be told that there is nothing
-// to change: 409 or 404 for something that was done.
+// The answer is lost after the commit. If the change were repeated, it would be rejected because
+// there is nothing to change: 409 or 404 for something that was done.
 TEST_P(LockedWindows, AChangeWhoseAnswerWasLostIsNotToldThatItCannotBeMade) {
   client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10});
   client().Assign(client().Ask("e", "pay", kNoon));
@@ -261,7 +261,7 @@ TEST_P(LockedWindows, AChangeWhoseAnswerWasLostIsNotToldThatItCannotBeMade) {
     EXPECT_EQ(error->code, Code::kDeadlineExceeded) << error->message;
     EXPECT_THAT(error->message, testing::HasSubstr("it is unknown whether the change was made"));
   };
-  // Idempotent: asked again, and answered.
+  // Idempotent: repeated, and answered.
   EXPECT_FALSE(lost([&](auto done) { store.Cancel("e", done); }).has_value());
   EXPECT_EQ(client().Look("e")->state, State::kCancelled);
   expect_unknown(lost([&](auto done) { store.Restore({.event_id = "e"}, done); }));
@@ -277,7 +277,7 @@ TEST_P(LockedWindows, AChangeWhoseAnswerWasLostIsNotToldThatItCannotBeMade) {
   EXPECT_EQ(client().Versions("pay").size(), 3U);
   expect_unknown(lost([&](auto done) { store.Deactivate("pay", done); }));
   EXPECT_FALSE(client().Get("pay").has_value());
-  // A server that cannot be reached has made nothing, and says so.
+  // With a server that cannot be reached nothing was changed, and the error says so.
   postgres::PostgresSlotStore nowhere(postgres::Options{
       .url = "postgres://weir@127.0.0.1:" + std::to_string(test::FreePort()) + "/none"});
   std::promise<Code> told;
@@ -303,8 +303,8 @@ TEST_P(LockedWindows, ClaimingReadsNoFinishedEvents) {
 TEST_P(LockedWindows, AnAssignmentIsOneStatement) {
   client().Put({.name = "pay", .window_size = kWindow, .max_per_window = 10});
   client().Assign(client().Ask("warm", "pay", kNoon));
-  // The server numbers its own transactions, too, such as the statistics of the tables of earlier
-  // tests.
+  // The server's own transactions have numbers, too, such as updating the statistics of tables of
+  // earlier tests.
   Sql("ALTER SYSTEM SET autovacuum = off");
   Sql("SELECT pg_reload_conf()");
   ASSERT_TRUE(test::WaitUntil([&] {
@@ -317,7 +317,7 @@ TEST_P(LockedWindows, AnAssignmentIsOneStatement) {
     client().Assign(client().Ask("s" + std::to_string(i), "pay", kNoon));
   }
   const std::string after = Sql("SELECT pg_current_xact_id()");
-  // Every transaction that writes has a number: one for each call, and one for this question.
+  // Every transaction that writes has a number: one for each call, and one for this query.
   EXPECT_EQ(std::stoll(after) - std::stoll(before), kCalls + 1);
 }
 

@@ -14,7 +14,7 @@
 #include "store_fixture.h"
 #include "support/paths.h"
 
-// Databases of before there were states are brought up to date, and nothing in them is executed.
+// Databases from before states existed are migrated, and nothing in them is executed.
 
 namespace weir::slots {
 namespace {
@@ -39,9 +39,9 @@ void CheckOldEvent(test::SlotStoreClient client) {
   EXPECT_EQ(old.slot.scheduled, kNoon + 7);
   Ask again = client.Ask("old", "pay", kNoon);
   EXPECT_EQ(client.Assign(again).outcome, Outcome::kExisting);
-  again.payload = "10 EUR";  // its own was not kept
+  again.payload = "10 EUR";  // its payload was not stored
   EXPECT_EQ(client.Assign(again).outcome, Outcome::kExisting);
-  // Whoever used slots until now has executed it by other means.
+  // Slots used until now were executed by other means.
   EXPECT_TRUE(client.Claim({.config = "pay", .max = 10, .now = kNoon + 60'000}).events.empty());
   EXPECT_EQ(client.Reschedule({.event_id = "old", .requested = kNoon + 60'000})->outcome,
             Outcome::kNew);
@@ -75,7 +75,7 @@ TEST(SlotMigration, PostgresEventsOfBeforeAreExternal) {
   CheckOldEvent(test::SlotStoreClient(store));
 }
 
-// Functions of 0.1 that later steps replace are no longer made by the first ones.
+// Functions of 0.1 that later steps replace are no longer created by the first steps.
 constexpr const char* kFunctionsOfOld =
     "CREATE FUNCTION weir_slot_place(int, bigint, bigint, bigint, bigint, text, bigint, bigint,"
     " bigint[]) RETURNS bigint[] LANGUAGE sql AS 'SELECT NULL::bigint[]';"
@@ -145,7 +145,7 @@ std::string Text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// A database that 0.2.0 made, by its own steps, with an event in it.
+/// A database created by the steps of 0.2.0, with an event in it.
 std::string MakeReleased(test::PostgresServer& server, const std::string& name) {
   std::vector<std::filesystem::path> files;
   for (const auto& file : std::filesystem::directory_iterator(
@@ -167,7 +167,7 @@ std::string MakeReleased(test::PostgresServer& server, const std::string& name) 
   return url;
 }
 
-/// All that the steps make, as text.
+/// Everything that the steps create, as text.
 std::string Contents(test::PostgresServer& server, const std::string& name) {
   return server.Query(
       "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE 'weir_slot%' "

@@ -2,7 +2,7 @@
 
 #include "execution_fixture.h"
 
-// A store that was restored from a backup, on every store. What was due since the backup may have
+// A store that was restored from a backup, on every store. What came due since the backup may have
 // been executed.
 
 namespace weir::slots {
@@ -33,7 +33,7 @@ TEST_P(RestoredStore, DeliversWhatWasDueAsARedelivery) {
   EXPECT_EQ(later.events[0].attempt, 1) << "it was not due";
 }
 
-// A dispatcher may hold claims of the time before: they must not end the new ones.
+// A dispatcher may hold claims from before the restore: they must not end the new ones.
 TEST_P(RestoredStore, DoesNotTakeTheEndOfAClaimThatItDoesNotKnow) {
   client().Put(Pay(10));
   client().Assign(client().Ask("e", "pay", kNoon));
@@ -66,7 +66,7 @@ TEST_P(RestoredStore, LeavesWhatIsOverAlone) {
   EXPECT_EQ(client().Look("e")->attempts, 1);
 }
 
-// The backup does not have it, and its feed is imported again.
+// The backup does not contain the event, and its feed is imported again.
 TEST_P(RestoredStore, MarksWhatIsAssignedAgainForATimeThatHasPassed) {
   client().Put(Pay(10));
   const Millis until = client().MarkRestored(kNoon + kWindow).until;

@@ -5,7 +5,7 @@
 #include "slots/window.h"
 #include "store_fixture.h"
 
-// One event and its id, on every store: the same answer, cancelling, moving. Times as in
+// One event and its id, on every store: repeated requests, cancelling, moving. Times as in
 // slot_store_test.cc.
 
 namespace weir::slots {
@@ -128,7 +128,7 @@ TEST_P(SlotEvents, AnEventTwiceInABatchWithAnotherPayloadIsAConflict) {
   EXPECT_EQ(answers[2].outcome, Outcome::kExisting);
 }
 
-// Whoever reuses the id of a cancelled event must not take it for the event that they meant.
+// A reused id of a cancelled event must not be mistaken for the event that was meant.
 TEST_P(SlotEvents, ACancelledIdOfAnotherConfigOrTimeIsAConflictToo) {
   client().Put(Pay(5));
   client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});
@@ -166,7 +166,7 @@ TEST_P(SlotEvents, WhoRepeatsARequestIsNotRefusedForAnotherOneInTheBatch) {
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
 }
 
-// That there is no config, or no time left, for one says nothing about the next.
+// A missing config, or no time left, for one request does not affect the next.
 TEST_P(SlotEvents, WhoAsksForARefusedIdInTheSameBatchIsNotRefusedForIt) {
   client().Put(Pay(5));
   Config strict = Pay(5);
@@ -232,7 +232,7 @@ TEST_P(SlotEvents, ReschedulingMovesTheEventAndFreesItsPlace) {
   EXPECT_EQ(client().Find("e0"), moved->slot);
   EXPECT_EQ(client().Assign(client().Ask("n", "pay", kNoon)).slot.window_start,
             before.window_start);
-  // To its own time again: its own place counts as free.
+  // Back to its own time: its own place counts as free.
   EXPECT_EQ(client().Reschedule({.event_id = "e0", .requested = kNoon + 60'000})->slot.window_start,
             kNoon + 60'000);
   EXPECT_FALSE(client().Reschedule({.event_id = "nobody", .requested = kNoon}).has_value());

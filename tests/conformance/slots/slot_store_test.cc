@@ -52,7 +52,7 @@ TEST_P(SlotRules, TheFirstWindowCountsInProportionToWhatIsLeftOfIt) {
     EXPECT_GE(answer.slot.scheduled, kNoon + 3'000);
   }
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 2), Pair(kNoon + kWindow, 3)));
-  // Who asks for the window's beginning may still have the other 8.
+  // A request for the window's beginning may still get the other 8.
   client().Assign(Asks(9, kNoon, "early"));
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 10), Pair(kNoon + kWindow, 4)));
 }
@@ -92,7 +92,7 @@ TEST_P(SlotRules, NobodyIsScheduledBeforeTheTimeHeAskedFor) {
   for (const WindowLoad& window : client().Windows("pay")) ASSERT_LE(window.count, 7);
 }
 
-// A time beyond it could not be written, nor asked for.
+// A later time could not be written, nor requested.
 TEST_P(SlotRules, NobodyIsScheduledAfterTheYear9999) {
   client().Put(Pay(1, 7'000));  // windows that do not end with the year
   int placed = 0;
@@ -103,7 +103,7 @@ TEST_P(SlotRules, NobodyIsScheduledAfterTheYear9999) {
     ++placed;
   }
   // The year ends 5,000 ms into a window, so that its last whole ones begin 12,000, 19,000 …
-  // 54,000 ms before: seven. The first one, begun before the requested time, has room for nobody.
+  // 54,000 ms before: seven. The first one, begun before the requested time, has no room.
   EXPECT_EQ(placed, 7);
 }
 
@@ -148,7 +148,7 @@ TEST_P(SlotRules, AFarFutureOpenWindowIsNotChosenWhileANearerHasRoom) {
   for (const Answer& answer : answers) {
     EXPECT_LE(answer.slot.window_start, kNoon + 11 * kWindow);
   }
-  // And the other way round: the near crowd does not disturb who asks for the far window.
+  // And the other way round: the near crowd does not affect requests for the far window.
   EXPECT_EQ(client().Assign(client().Ask("far2", "pay", far)).slot.window_start, far);
 }
 
@@ -188,8 +188,8 @@ TEST_P(SlotRules, ABatchAnswersEachEventForItself) {
 }
 
 TEST_P(SlotRules, TheSearchEndsAtTheHeadroom) {
-  // Two classes of weight 1 share 2 places: one each. The shares hold in more windows than the
-  // search may pass over, so tenant a gets the first window, and of those after it the first and
+  // Two classes of weight 1 share 2 places: one each. The shares apply to more windows than the
+  // search may skip, so tenant a gets the first window, and of those after it the first and
   // two more.
   Config config = Pay(2);
   config.headroom = 2;
@@ -204,7 +204,7 @@ TEST_P(SlotRules, TheSearchEndsAtTheHeadroom) {
   EXPECT_EQ(answers[5].outcome, Outcome::kExhausted);
   EXPECT_EQ(client().Find("e4"), std::nullopt);
   EXPECT_EQ(client().Assign(client().Ask("e4", "pay", kNoon, "a")).outcome, Outcome::kExhausted);
-  // Everybody else still has his place in the first window.
+  // All others still have their place in the first window.
   EXPECT_EQ(client().Assign(client().Ask("b", "pay", kNoon, "b")).slot.window_start, kNoon);
 }
 
@@ -222,7 +222,7 @@ TEST_P(SlotRules, ADayWithoutItsThirdHourHasNoGap) {
   const Millis after = *ParseInstant("2025-03-30T03:00:00+02:00");
   EXPECT_EQ(client().Assign(client().Ask("a", "pay", before)).slot.window_start, before);
   EXPECT_EQ(client().Assign(client().Ask("b", "pay", before)).slot.window_start, after);
-  // And the day that has its third hour twice: the same wall clock, an hour apart.
+  // And the day on which the third hour occurs twice: the same wall clock, an hour apart.
   const Millis summer = *ParseInstant("2025-10-26T02:30:00+02:00");
   const Millis winter = *ParseInstant("2025-10-26T02:30:00+01:00");
   EXPECT_EQ(client().Assign(client().Ask("s", "pay", summer)).slot.window_start, summer);
@@ -259,7 +259,7 @@ TEST_P(SlotRules, ManyThreadsFillTheWindowsWithoutOverfillingOne) {
   client().Put(Pay(7));
   std::vector<std::vector<Ask>> work(8);
   for (std::size_t t = 0; t < work.size(); ++t) {
-    // A quarter of the events is asked for by two threads.
+    // A quarter of the events is requested by two threads.
     for (int i = 0; i < 200; ++i) {
       const bool common = i % 4 == 0;
       work[t].push_back(
@@ -279,7 +279,7 @@ TEST_P(SlotRules, ManyThreadsFillTheWindowsWithoutOverfillingOne) {
       });
     }
   }
-  // 8 × 150 of their own and 4 × 50 in common.
+  // 8 × 150 of their own and 4 × 50 shared.
   std::int64_t total = 0;
   for (const WindowLoad& window : client().Windows("pay")) {
     EXPECT_LE(window.count, 7);

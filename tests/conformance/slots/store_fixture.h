@@ -16,7 +16,7 @@
 namespace weir::slots {
 
 /// An empty store of each kind per test; the PostgreSQL server is shared. Whatever a test does, the
-/// counters must agree with the slots at its end.
+/// counters must match the slots at its end.
 class StoreTest : public testing::TestWithParam<std::string> {
  protected:
   static test::PostgresServer& Server() {
@@ -54,7 +54,7 @@ class StoreTest : public testing::TestWithParam<std::string> {
   SlotStore& store() { return *store_; }
   const std::string& database_name() const { return name_; }
 
-  /// "e0".."eN-1", all asking for the same time.
+  /// "e0".."eN-1", all requesting the same time.
   std::vector<Ask> Asks(int count, Millis requested, const std::string& prefix = "e",
                         const std::string& tenant = {}) {
     std::vector<Ask> asks;
@@ -64,7 +64,7 @@ class StoreTest : public testing::TestWithParam<std::string> {
     return asks;
   }
 
-  /// What each window of "pay" holds, empty ones left out.
+  /// The count of each window of "pay", without empty ones.
   std::vector<std::pair<Millis, std::int64_t>> Counts() {
     std::vector<std::pair<Millis, std::int64_t>> counts;
     for (const WindowLoad& window : client().Windows("pay")) {

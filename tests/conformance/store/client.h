@@ -40,7 +40,7 @@ class Client {
     return applied_;
   }
 
-  /// All or none; the decisions are those of the charges.
+  /// Applied all or none; the decisions are those of the charges.
   struct Group {
     bool applied = false;
     std::vector<Decision> decisions;
@@ -66,7 +66,7 @@ class Client {
     while (!done && std::chrono::steady_clock::now() < deadline) {
       io_.run_one_for(std::chrono::seconds(1));
     }
-    // Returning would free what the store may still write to.
+    // Returning would free memory that the store may still write to.
     if (!done) std::terminate();
   }
   void Apply(std::span<Application> batch) {
@@ -76,7 +76,7 @@ class Client {
     }
   }
 
-  /// Of the last single call.
+  /// Whether the last single call was applied.
   bool applied() const noexcept { return applied_; }
 
  private:

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr int kNodes = 2;
 constexpr int kThreadsPerNode = 4;
 
-/// Runs `work(client, thread)` on all threads of all nodes at once. Clients are made first, on this
+/// Runs `work(client, thread)` on all threads of all nodes concurrently. Clients are made first, on
 /// thread.
 template <typename Work>
 void OnAllThreads(Backend& backend, Work work) {
@@ -49,7 +49,7 @@ TEST_F(StoreConcurrency, AHotKeyAdmitsExactlyItsLimit) {
     OnAllThreads(*backend_, [&](Client& client, int) {
       for (int i = 0; i < 50; ++i) admitted += client.Charge("hot", quota).allowed() ? 1 : 0;
     });
-    EXPECT_EQ(admitted, 150);  // of 8 threads × 50 = 400 that asked
+    EXPECT_EQ(admitted, 150);  // of 8 threads × 50 = 400 checks
   }
 }
 
@@ -81,7 +81,7 @@ TEST_F(StoreConcurrency, NewKeysFromAllSidesAtOnceAdmitExactlyTheirLimits) {
     for (int round = 0; round < 5; ++round) {
       std::vector<std::string> keys;
       for (int i = 0; i < 40; ++i) {
-        // Each thread in an order of its own.
+        // Each thread in a different order.
         keys.push_back("new" + std::to_string(round) + "-" + std::to_string((i * 7 + thread) % 40));
       }
       std::vector<Charge> charges;
@@ -96,7 +96,7 @@ TEST_F(StoreConcurrency, NewKeysFromAllSidesAtOnceAdmitExactlyTheirLimits) {
       for (const Decision& decision : decisions) admitted += decision.allowed() ? 1 : 0;
     }
   });
-  EXPECT_EQ(admitted, 5 * 40 * 3);  // 5 rounds × 40 keys × 3, of 8 × 200 that asked
+  EXPECT_EQ(admitted, 5 * 40 * 3);  // 5 rounds × 40 keys × 3, of 8 × 200 checks
 }
 
 TEST_F(StoreConcurrency, LeasesAreNeverHeldByTooMany) {

@@ -1,6 +1,6 @@
 // A random trace, driven through the store and through the pure steps: every answer must be the
-// same, to the last field. The trace goes in groups, so that a store which pays per round trip ends
-// in seconds; the clock moves between groups only.
+// same, to the last field. The trace runs in groups, so that a store that pays per round trip
+// finishes in seconds; the clock moves between groups only.
 
 #include <gtest/gtest.h>
 
@@ -24,18 +24,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a trace is about.
+/// The parameters of a trace.
 struct Theme {
   std::size_t keys = 12;
   std::size_t cost = 5;               ///< of charges: less than this
-  std::size_t reserves = 2;           ///< one in so many groups of charges is a reservation
+  std::size_t reserves = 2;           ///< one in this many groups of charges is a reservation
   std::size_t reserved = 24;          ///< reservations that may be settled: the latest
-  std::size_t upsets = 1;             ///< one in so many: resets, and overdraws of any size
+  std::size_t upsets = 1;             ///< one in this many: resets, and overdraws of any size
   std::size_t group = 50;             ///< steps at one moment
   std::chrono::nanoseconds pause{0};  ///< between groups, at most; 0: of every magnitude
-  /// Of keys with even and odd numbers. A key's quotas of one algorithm differ in their limits
-  /// only. With longer windows they could tell a state that has expired under the shorter one from
-  /// a fresh key, and when stores forget such states is their own affair.
+  /// For keys with even and odd numbers. A key's quotas of one algorithm differ only in their
+  /// limits. With longer windows they could distinguish a state that has expired under the shorter
+  /// one from a fresh key, and each store decides by itself when to drop such states.
   std::array<std::vector<Quota>, 2> quotas = {
       std::vector<Quota>{*Quota::TokenBucket(20, 7, 3s), *Quota::TokenBucket(33, 2, 1s),
                          *Quota::FixedWindow(15, 10s), *Quota::FixedWindow(40, 10s),
@@ -70,7 +70,7 @@ class Trace {
   std::span<Application> for_store() { return stores_.applications; }
   std::span<Application> for_model() { return models_.applications; }
 
-  /// Remembers leases to release later, and reservations to settle.
+  /// Records leases to release later, and reservations to settle.
   void Learn(Nanos now) {
     for (const Application& application : stores_.applications) LearnReserved(application, now);
     const auto most = static_cast<std::ptrdiff_t>(theme_.reserved);
@@ -119,7 +119,7 @@ class Trace {
     std::int64_t lease;
   };
 
-  /// What was charged together with a record, and when by the store's time.
+  /// What was charged together with a record, and when in the store's time.
   struct Reserved {
     std::vector<Charge> charges;
     std::vector<Nanos> stamps;
@@ -140,7 +140,7 @@ class Trace {
     reserved_.push_back(std::move(reserved));
   }
 
-  /// Charges that can be given back by the moment that the store has named.
+  /// Charges that can be refunded with the time stamp that the store returned.
   void LearnCharged(const Application& application) {
     if (application.op != Op::kCharge || !application.applied || !application.returnable) return;
     const std::size_t i = Below(application.charges.size());
@@ -150,7 +150,7 @@ class Trace {
         {charge, algorithm::ChargedAt(*charge.quota, application.at, application.decisions[i])});
   }
 
-  /// One that may be settled already, at less, more or what was reserved.
+  /// The amount to settle one at, which may be settled already: less, more or what was reserved.
   std::int64_t DrawSettle(std::size_t i) {
     const Reserved& reserved = reserved_[Below(reserved_.size())];
     charges_[i] = reserved.charges;
@@ -201,12 +201,12 @@ class Trace {
     } else {
       const std::size_t charges = Below(3) == 0 ? 2 + Below(3) : 1;
       for (std::size_t c = 0; c < charges; ++c) charges_[i].push_back(DrawCharge());
-      // Now and then a reservation: a record first.
+      // Occasionally a reservation: a record first.
       if (op == Op::kCharge && charges > 1 && Below(theme_.reserves) == 0) {
         charges_[i][0] = {records_[Below(keys_.size())], 1, &record_};
       }
     }
-    // Now and then more than fits in any limit, or in the count itself.
+    // Occasionally more than fits in any limit, or in the count itself.
     if (op == Op::kOverdraw && Below(4 * theme_.upsets) == 0) {
       for (Charge& charge : charges_[i]) charge.cost <<= Below(42);
     }
@@ -232,7 +232,7 @@ class Trace {
   std::vector<std::vector<Nanos>> stamps_;
   std::vector<Reserved> reserved_;
   std::vector<Lease> leases_;
-  std::vector<Lease> taken_;  // in advance, and what of them to return
+  std::vector<Lease> taken_;  // in advance, and how much of them to return
   Side stores_;
   Side models_;
 };
@@ -272,7 +272,7 @@ void RunTrace(std::size_t steps, Theme theme) {
   const std::size_t group = theme.group;
   ManualClock clock(Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789);
   const std::unique_ptr<Backend> backend = MakeBackend(&clock);
-  // Groups go to two nodes in turn, so that nothing that decides is kept in one of them.
+  // Groups alternate between two nodes, so that no deciding state is kept in one of them.
   std::array<std::unique_ptr<Client>, 2> clients = {std::make_unique<Client>(*backend, 0),
                                                     std::make_unique<Client>(*backend, 1)};
   Model model(clock);
@@ -292,8 +292,8 @@ void RunTrace(std::size_t steps, Theme theme) {
 
 TEST(StoreDifferential, ARandomTraceIsAnsweredAsThePureStepsDo) { RunTrace(20'000, {}); }
 
-// Few buckets that many reservations are open of at once, more than a bucket has marks for, and
-// that are now and then full.
+// Few buckets with many open reservations each, more than a bucket has marks for, which are
+// full now and then.
 TEST(StoreDifferential, ReservationsOfTokenBucketsAreSettledAsThePureStepsDo) {
   const auto buckets = [](std::int64_t refill) {
     return std::array<std::vector<Quota>, 2>{

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every store must answer, by the pure steps.
+// What every store must answer, computed by the pure steps.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every store must answer, by hand arithmetic. The clock stands still unless a test moves it.
+// What every store must answer, calculated by hand. The clock stands still unless a test moves it.
 
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST_F(StoreOperations, SlidingLogCountsAnySpanOfItsLength) {
   EXPECT_TRUE(client_.Charge("k", quota).allowed());
   const Decision refused = client_.Charge("k", quota);
   EXPECT_EQ(refused.verdict, Verdict::kLimited);
-  EXPECT_EQ(refused.retry_after, 3s);  // the first leaves 10 s after it came
+  EXPECT_EQ(refused.retry_after, 3s);  // the first expires 10 s after it arrived
   clock_.Advance(3s);
   EXPECT_TRUE(client_.Charge("k", quota).allowed());
   EXPECT_EQ(client_.Charge("k", quota).retry_after, 7s);
@@ -157,7 +157,7 @@ TEST_F(StoreOperations, ChargesOfAGroupPassTogetherOrNotAtAll) {
   EXPECT_EQ(granted.decisions[1].remaining, 4);
   EXPECT_EQ(granted.decisions[2].remaining, 1);
   EXPECT_NE(granted.decisions[2].lease, 0);
-  // "a" has 1 left, so nothing is charged; the others tell what they would have said.
+  // "a" has 1 left, so nothing is charged; the others return what they would have decided.
   const auto refused =
       client_.ChargeAll({{"b", 1, &bucket}, {"a", 2, &three}, {"c", 1, &jobs}, {"new", 1, &three}});
   EXPECT_FALSE(refused.applied);
@@ -240,7 +240,7 @@ TEST_F(StoreOperations, KeysAreBytesOfAnyLengthUpToTheLargest) {
   for (const std::size_t size : {254U, 255U, 256U, 257U, 1000U, 4095U}) {
     keys.emplace_back(size, 'x');
   }
-  // The largest, which differ in their last byte only, and in their first.
+  // The largest keys, which differ only in their last byte, and in their first.
   keys.push_back(std::string(kLargest - 1, 'x') + 'a');
   keys.push_back(std::string(kLargest - 1, 'x') + 'b');
   keys.push_back('a' + std::string(kLargest - 1, 'x'));
@@ -253,7 +253,7 @@ TEST_F(StoreOperations, KeysAreBytesOfAnyLengthUpToTheLargest) {
 }
 
 TEST_F(StoreOperations, ALongLogIsKept) {
-  // 3,000 grants a nanosecond apart; the oldest leaves first.
+  // 3,000 grants a nanosecond apart; the oldest expires first.
   const Quota log = *Quota::SlidingLog(3000, 10s);
   constexpr std::size_t kGroup = 100;
   const std::vector<Charge> charges(kGroup, Charge{"log", 1, &log});
@@ -297,10 +297,10 @@ TEST(StoreClock, TheBackendsOwnClockMoves) {
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 49ms);
 }
 
-// Some of them may have been decided before; nobody is left without an answer.
+// Some of them may have been decided before; none is left without an answer.
 TEST_F(StoreOperations, AStoreThatGoesAnswersWhatIsPending) {
   const Quota quota = *Quota::FixedWindow(100, 10s);
-  client_.Charge("k", quota);  // connected, and the tables are there
+  client_.Charge("k", quota);  // connected, and the tables exist
   boost::asio::io_context io(1);
   std::unique_ptr<Store> store = backend_->MakeStore(io);
   constexpr std::size_t kCalls = 50;
@@ -313,7 +313,7 @@ TEST_F(StoreOperations, AStoreThatGoesAnswersWhatIsPending) {
     applications[i].decisions = {&decisions[i], 1};
     store->Apply({&applications[i], 1}, [&told, i] { ++told[i]; });
   }
-  const std::vector<int> told_before = told;  // by stores that decide at once
+  const std::vector<int> told_before = told;  // called by stores that decide immediately
   if (backend_->decides_at_once()) {
     EXPECT_EQ(told_before, std::vector<int>(kCalls, 1));
   }
@@ -324,7 +324,7 @@ TEST_F(StoreOperations, AStoreThatGoesAnswersWhatIsPending) {
     io.restart();
     io.run_one_for(10ms);
   }
-  // Whatever is still on its way finds nobody to tell twice.
+  // Calls still under way must not be reported twice.
   io.restart();
   io.run_for(100ms);
   for (std::size_t i = 0; i < kCalls; ++i) {
@@ -336,7 +336,7 @@ TEST_F(StoreOperations, AStoreThatGoesAnswersWhatIsPending) {
       EXPECT_EQ(applications[i].status.error().code, Code::kUnavailable);
     }
   }
-  // The store itself lives on; each of the calls was charged once at most.
+  // The server's state lives on; each of the calls was charged once at most.
   const std::int64_t used = 100 - client_.Peek("k", quota).remaining;
   EXPECT_GE(used, 1);
   EXPECT_LE(used, 1 + static_cast<std::int64_t>(kCalls));

@@ -1,4 +1,4 @@
-// Checks wait for others, and are decided as they are without that.
+// Checks that wait for others are decided the same as without waiting.
 
 #include "conformance/store/redis_backend.h"
 

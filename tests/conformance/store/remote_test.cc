@@ -1,5 +1,5 @@
-// Another Weir as the store. Where time must pass: a `weir serve` with the memory store. Where the
-// test's clock decides: the RESP door in this process, on sockets like any other.
+// Another Weir as the store. If time must pass: a `weir serve` with the memory store. If the test's
+// clock decides: the RESP endpoint in this process, on sockets like any other.
 
 #include <memory>
 #include <optional>
@@ -45,7 +45,7 @@ class ProgramBackend final : public Backend {
   const std::uint16_t port_;
 };
 
-/// Hands applications to the memory store, as the limiter of a service does.
+/// Passes applications to the memory store, as the limiter of a service does.
 class StoreLimiter final : public limiter::Limiter {
  public:
   explicit StoreLimiter(Engine& engine) : store_(engine) {}

@@ -1,5 +1,5 @@
 // Reservations, as every store must keep them: settled from any node, once, at less or more, and
-// gone after their time.
+// expired after their time.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ constexpr Nanos kStart = Nanos{20'000} * 86'400 * 1'000'000'000;
 
 class StoreReservations : public testing::Test {
  protected:
-  /// Reserves `cost` of buckets that go together; empty if that was refused.
+  /// Reserves `cost` of buckets that belong together; empty if that was refused.
   std::string Reserve(std::vector<std::pair<std::string, Quota>> buckets, std::int64_t cost,
                       std::chrono::milliseconds lasts = 60s) {
     Reservation reservation = reserve::Begin(lasts, cost);
@@ -82,14 +82,14 @@ TEST_F(StoreReservations, AreSettledOnceFromAnyNode) {
   clock_.Advance(10s);
   EXPECT_TRUE(Settle(there_, text, 25));
   EXPECT_EQ(decisions_[1].remaining, 75);
-  EXPECT_EQ(decisions_[2].remaining, 985);  // 25 were taken, 10 flowed in
+  EXPECT_EQ(decisions_[2].remaining, 985);  // 25 were taken, 10 refilled
   EXPECT_FALSE(Settle(here_, text, 25));
   EXPECT_FALSE(Settle(there_, text, 0));
   EXPECT_EQ(here_.Peek("llm/day|user:1", day).remaining, 75);
 }
 
 // The example of docs/design/reservations.md: at 10 s the bucket is full, so of the 30 that
-// somebody is charged at 20 s nothing comes back.
+// another client is charged at 20 s nothing is returned.
 TEST_F(StoreReservations, WhatOthersGaveBackDoesNotMakeItTooMuch) {
   const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
   const std::string first = Reserve({{"llm/burst|user:1", bucket}}, 50);
@@ -102,8 +102,8 @@ TEST_F(StoreReservations, WhatOthersGaveBackDoesNotMakeItTooMuch) {
   EXPECT_EQ(decisions_[1].remaining, 70);
 }
 
-// Somebody else is charged at once, and again after 5 s. The bucket has owed the 20 at least ever
-// since, so all of them come back, and the 35 of others less what flowed in stay charged.
+// Another client is charged immediately, and again after 5 s. The bucket has owed at least the 20
+// ever since, so all of them are returned, and the 35 of others minus the refill stay charged.
 TEST_F(StoreReservations, ChargesOfOthersStayCharged) {
   const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
   const std::string text = Reserve({{"llm/burst|user:1", bucket}}, 20);
@@ -115,7 +115,7 @@ TEST_F(StoreReservations, ChargesOfOthersStayCharged) {
   EXPECT_EQ(here_.Peek("llm/burst|user:1", bucket).remaining, 70);
 }
 
-// A bucket that was reset knows of no reservation.
+// A bucket that was reset has no record of a reservation.
 TEST_F(StoreReservations, GetNothingBackFromABucketThatWasReset) {
   const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
   const std::string text = Reserve({{"llm/burst|user:1", bucket}}, 20);
@@ -150,7 +150,7 @@ TEST_F(StoreReservations, RefusedOnesLeaveNothing) {
   EXPECT_FALSE(Reserve({{"llm/day|user:1", day}, {"llm/minute|user:1", minute}}, 50).empty());
 }
 
-// What a text says is covered by the name of its record.
+// The contents of the text are protected by the name of its record.
 TEST_F(StoreReservations, AnAlteredTextSettlesNothing) {
   const Quota day = *Quota::FixedWindow(100, 24h);
   here_.Charge("llm/day|user:2", day, 90);
@@ -169,8 +169,8 @@ TEST_F(StoreReservations, AnAlteredTextSettlesNothing) {
   EXPECT_TRUE(Settle(there_, text, 0));
 }
 
-// The policy was changed from hours to minutes meanwhile, and the hour is over. What others were
-// charged in the minute is theirs.
+// The policy was changed from hours to minutes in the meantime, and the hour is over. What others
+// were charged in the minute is not returned.
 TEST_F(StoreReservations, GiveNothingBackToALaterWindowOfAnotherLength) {
   struct Case {
     std::string key;
@@ -193,7 +193,7 @@ TEST_F(StoreReservations, GiveNothingBackToALaterWindowOfAnotherLength) {
   }
 }
 
-// Their buckets kept nothing that a settlement could go by, and their records have other names.
+// Their buckets have no marks for settling, and their records have other names.
 TEST_F(StoreReservations, TextsOfTheFirstVersionCountAsSpent) {
   const Quota bucket = *Quota::TokenBucket(100, 1, 1s);
   Reservation old = *reserve::Read(Reserve({{"llm/burst|user:1", bucket}}, 60));

@@ -11,7 +11,7 @@
 
 namespace weir::store::conformance {
 
-/// A database of its own on a real server that all tests of the program share, and a pool for each
+/// A separate database on a real server that all tests of the program share, and a pool for each
 /// node. `open` is one kind's OpenPool.
 template <typename Server, typename OpenPool>
 class SqlBackend final : public Backend {
@@ -29,8 +29,8 @@ class SqlBackend final : public Backend {
       options.url = url_;
       options.clock = clock_;
       options.connections = 2;
-      options.timeout = std::chrono::seconds(20);  // under a sanitizer and load, too
-      // As often as can be, so that rows vanish under everything that the suite does.
+      options.timeout = std::chrono::seconds(20);  // also enough under a sanitizer and load
+      // As often as possible, so that rows are deleted under everything that the suite does.
       options.sweep_interval = std::chrono::milliseconds(1);
       options.sweep_grace = std::chrono::milliseconds(0);
       auto opened = open_(options);

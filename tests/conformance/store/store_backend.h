@@ -12,7 +12,7 @@
 
 namespace weir::store::conformance {
 
-/// What stands behind stores: empty when made, gone when destroyed. The server that it may need is
+/// The data behind stores: empty when made, removed when destroyed. The server that it may need is
 /// shared by all tests of a program.
 ///
 /// Not thread-safe; the stores it makes belong to the thread that runs their io_context.
@@ -20,16 +20,16 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// A store as a reactor of the given node would have it. Nodes share nothing but the server (the
-  /// memory store, which has none, shares its engine). The backend must outlive the store.
+  /// A store as a reactor of the given node would have it. Nodes share only the server (the
+  /// memory store has none; its nodes share its engine). The backend must outlive the store.
   virtual std::unique_ptr<Store> MakeStore(boost::asio::io_context& io, int node) = 0;
   std::unique_ptr<Store> MakeStore(boost::asio::io_context& io) { return MakeStore(io, 0); }
 
-  /// Whether its stores must decide within Apply: others may.
+  /// Whether its stores must decide within Apply; those of others may.
   virtual bool decides_at_once() const { return false; }
 };
 
-/// `clock` decides instead of the backend's own; null: the backend's own. Must outlive the backend.
+/// `clock` is used instead of the backend's own clock unless null. Must outlive the backend.
 /// Throws if the backend cannot be made.
 std::unique_ptr<Backend> MakeBackend(const Clock* clock);
 

@@ -1,4 +1,4 @@
-// How the command line gets to a service: TLS, keys, timeouts.
+// How the command line connects to a service: TLS, keys, timeouts.
 
 #include <fstream>
 #include <iterator>
@@ -94,7 +94,7 @@ TEST_F(Access, TheKeyComesFromAFileOrTheEnvironment) {
   EXPECT_EQ(Weir({"status", "--key-file", file.string()}, {Url("http")}).exit_code, kOk);
   EXPECT_EQ(Weir({"status"}, {Url("http"), "WEIR_KEY_FILE=" + file.string()}).exit_code, kOk);
   EXPECT_EQ(Weir({"status"}, {Url("http"), std::string("WEIR_KEY=") + kKey}).exit_code, kOk);
-  // The file was named, so the environment does not count.
+  // The file was named explicitly, so the environment is ignored.
   EXPECT_EQ(
       Weir({"status", "--key-file", file.string()}, {Url("http"), "WEIR_KEY=wrong"}).exit_code,
       kOk);

@@ -1,4 +1,4 @@
-// weir bench and weir simulate: what they count is what the service counted.
+// weir bench and weir simulate: their counts match those of the service.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,8 +68,8 @@ TEST_F(Bench, WhatEachDoorAnsweredIsWhatTheServiceDecided) {
       const std::uint64_t unanswered = NumberIn(run.output, "unanswered");
       EXPECT_EQ(NumberIn(run.output, "errors"), 0U) << door;
       EXPECT_EQ(NumberIn(run.output, "allowed") + NumberIn(run.output, "limited"), answered);
-      // Everything that was answered was decided, and nothing was decided that was not asked; what
-      // was under way at the end may have been or not.
+      // Every answered check was decided, and nothing was decided that was not sent; checks under
+      // way at the end may or may not have been decided.
       sum += answered;
       under_way += unanswered;
       const std::uint64_t now = decided();
@@ -81,7 +81,7 @@ TEST_F(Bench, WhatEachDoorAnsweredIsWhatTheServiceDecided) {
         EXPECT_GE(value, last) << door << " " << percentile << run.output;
         last = value;
       }
-      // At 200 a second for half a second, 100 questions are due, and never more are sent.
+      // At 200 a second for half a second, 100 checks are due, and no more are ever sent.
       if (loop.back() == "200") {
         EXPECT_LE(answered + unanswered, 101U) << door;
       } else {
@@ -108,7 +108,7 @@ TEST_F(Bench, SoManyRequestsAreAskedAndAllAreAnswered) {
       EXPECT_EQ(NumberIn(status, "allowed") + NumberIn(status, "blocked"), sum) << door;
     }
   }
-  // A duration given as well is an end: at 10 a second, a second is not enough for 1,001.
+  // If a duration is given as well, it applies: at 10 a second, a second is too short for 1,001.
   const RunResult late = Run("http", {"--requests", "1001", "--rate", "10", "--seconds", "1"});
   EXPECT_EQ(late.exit_code, 0) << late.error_output;
   EXPECT_LE(NumberIn(late.output, "answered"), 11U);
@@ -148,7 +148,7 @@ TEST(BenchTls, EveryDoorIsSpokenToInsideTls) {
                   .exit_code,
               0)
         << door;
-    // Nobody vouches for it; we show nothing; it is not in the clear.
+    // Not signed by a trusted authority; no client certificate; plaintext.
     std::vector<std::string> untrusting = mutual;
     untrusting.insert(untrusting.begin(), "--tls");
     const RunResult untrusted = run("localhost", untrusting);
@@ -179,8 +179,8 @@ TEST_F(Bench, ThePictureIsWellFormedAndHasOneSeries) {
 
 TEST_F(Bench, EachDoorCountsWhatTheDefaultPolicyAllowsAndRefuses) {
   HttpClient client(weir_.Port("http"));
-  // Three keys with 5 permits each, asked about 50 times: 15 pass through the first door and none
-  // through the others, which send the same keys.
+  // Three keys with 5 permits each, checked about 50 times: 15 pass through the first endpoint and
+  // none through the others, which use the same keys.
   std::uint64_t passes = 15;
   for (const std::string door : {"http", "grpc", "resp"}) {
     const RunResult run = Run(door, {"--keys", "3", "--requests", "150"});
@@ -219,7 +219,7 @@ TEST(Simulate, CountsByHand) {
                   "{token_bucket: {capacity: 10, refill_per_second: 5}}"});
   EXPECT_EQ(run.exit_code, 0) << run.error_output;
   EXPECT_THAT(run.output, StartsWith("{\"asked\":100,\"allowed\":59,"));
-  // A burst is ten seconds' worth in the first of ten: 30 asked, 4 in any 10 s allowed.
+  // A burst is ten seconds' worth in the first of ten: 30 requested, 4 in any 10 s allowed.
   EXPECT_THAT(
       RunProgram({Program(), "simulate", "--shape", "burst", "--rate", "3", "--seconds", "10",
                   "--json", "--quota", "{fixed_window: {limit: 4, window: 10s}}"})

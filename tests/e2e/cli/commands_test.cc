@@ -1,4 +1,4 @@
-// The command line against a running service: what it prints and how it ends.
+// The command line against a running service: its output and its exit codes.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
@@ -90,7 +90,7 @@ TEST_F(Cli, ReservesAndSettles) {
 
 TEST_F(Cli, SaysThatTheStoreDidNotDecide) {
   Serve({"--admin-key", kKey, "--store", "redis://127.0.0.1:1"});
-  // The local share of 100 is 10 permits.
+  // A tenth of 100, the local share, is 10 permits.
   EXPECT_EQ(Weir({"check", "user-1"}).output,
             "allowed by default: 9 of 10 left; the store is down: on_store_error decided\n");
 }
@@ -198,7 +198,7 @@ TEST_F(Cli, PolicyFilesAreAppliedAsTheyAre) {
             kUsage);
 }
 
-// The service shows a file's policy, or the default one, by the name of one that is not stored.
+// The service shows a file's policy, or the default one, under a name that is not stored.
 TEST_F(Cli, APolicyIsAppliedThoughAFileHasAnotherOfItsName) {
   const auto of_domain = [](const std::string& domain) {
     return R"({"key":"per-user","type":"TOKEN_BUCKET","domain":")" + domain +
@@ -290,7 +290,7 @@ TEST_F(Cli, NumbersThatAreNotUsedAreNamed) {
       R"({"key":"z","type":"SLIDING_WINDOW","capacity":5,"refillRate":0,"windowSeconds":60}])");
   EXPECT_EQ(Weir({"policy", "apply", file}).error_output,
             "weir: warning: w: refillRate is not used by SLIDING_WINDOW\n");
-  // Answers have the numbers of all types; to send them back is not worth a warning.
+  // Answers contain the numbers of all types; sending them back must not cause a warning.
   const std::string back = Weir({"policy", "get", "w", "--json"}).output;
   EXPECT_THAT(back, HasSubstr("\"refillRate\":10"));
   EXPECT_EQ(Weir({"policy", "apply", File(back)}).error_output, "");
@@ -300,7 +300,7 @@ TEST_F(Cli, PoliciesGoThroughTheirLife) {
   const std::string file = File(R"([{"key":"p","type":"FIXED_WINDOW","capacity":3}])");
   EXPECT_EQ(Weir({"policy", "diff", file}).exit_code, kNo);
   EXPECT_EQ(Weir({"policy", "apply", "--dry-run", file}).exit_code, kNo);
-  EXPECT_EQ(Weir({"policy", "get", "p"}).exit_code, kRefused);  // nothing was made
+  EXPECT_EQ(Weir({"policy", "get", "p"}).exit_code, kRefused);  // nothing was created
   EXPECT_THAT(Weir({"policy", "apply", file}).output, StartsWith("create p\n"));
   const RunResult same = Weir({"policy", "diff", file});
   EXPECT_EQ(same.exit_code, kOk);
@@ -321,7 +321,7 @@ TEST_F(Cli, PoliciesGoThroughTheirLife) {
   EXPECT_THAT(Weir({"policy", "get", "p", "--json"}).output, HasSubstr("\"capacity\":5,"));
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
   EXPECT_EQ(Weir({"policy", "delete", "p"}).exit_code, kRefused);
-  // Latest first, in the words of the audit log; a deletion has no version of its own.
+  // Latest first, as in the audit log; a deletion has no version of its own.
   EXPECT_THAT(Weir({"policy", "history", "p"}).output,
               ContainsRegex("-  [^ ]+  delete .*gone.*\n.*4  [^ ]+  undo .*\n"
                             ".*3  [^ ]+  rollback .*\n.*2  [^ ]+  update .*\n.*1  [^ ]+  create "));
@@ -386,7 +386,7 @@ TEST_F(Cli, ADiffTakesTheExpiryThatApplyTakes) {
   const RunResult versions = Weir({"policy", "diff", "p", "1", "--expires", "2h"});
   EXPECT_EQ(versions.exit_code, kUsage);
   EXPECT_THAT(versions.error_output, HasSubstr("--expires goes with a file"));
-  // The value of an unknown option is not taken for a version.
+  // The value of an unknown option is not mistaken for a version.
   EXPECT_THAT(Weir({"policy", "diff", file, "--expire", "2h"}).error_output,
               HasSubstr("--expire: no such option; did you mean --expires?"));
   EXPECT_THAT(Weir({"policy", "diff", "p", "soon"}).error_output,
@@ -410,7 +410,7 @@ TEST_F(Cli, AuditListsChangesOfAllOrOfOneName) {
                                 HasSubstr("capacity 1 → 2"), HasSubstr("policy.create")));
   const std::string some = Weir({"audit", "p"}).output;
   EXPECT_THAT(some, Not(HasSubstr("key:other")));
-  EXPECT_EQ(std::count(some.begin(), some.end(), '\n'), 1 + 4);  // head, 3 changes, a reset
+  EXPECT_EQ(std::count(some.begin(), some.end(), '\n'), 1 + 4);  // header, 3 changes, a reset
   const std::string latest = Weir({"audit", "p", "--limit", "1", "--json"}).output;
   EXPECT_THAT(latest, StartsWith("[{\"id\":4,"));
   EXPECT_THAT(latest, HasSubstr("\"action\":\"key.reset\""));
@@ -452,11 +452,11 @@ TEST_F(Cli, ManyPagesOfPoliciesAreListed) {
   }
   const std::string list = Weir({"policy", "list"}).output;
   EXPECT_EQ(std::count(list.begin(), list.end(), '\n'),
-            1 + 210 + 1 + 1);  // head, ours, the file's, default
+            1 + 210 + 1 + 1);  // header, ours, the file's, default
 }
 
 TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
-  // JSON escapes of: an escape sequence cannot be in a name at all; the rest can.
+  // JSON escapes: a terminal escape sequence cannot be in a name at all; the rest can.
   EXPECT_EQ(Weir({"policy", "apply", File("{\"key\":\"a\\u001b[31m\",\"type\":\"TOKEN_BUCKET\"}")})
                 .exit_code,
             kUsage);
@@ -480,14 +480,14 @@ TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
   EXPECT_THAT(shown, AllOf(HasSubstr("new\\nline \\x1b]0;title\\x07 \\u{202e}"),
                            HasSubstr("bidi \\u{202e}evil\\u{2066}"),
                            HasSubstr("<script>alert(1)</script>")));
-  // Also where answers are shown as they came.
+  // Also where answers are printed unchanged.
   const std::string user = "bidi \u202e";
   ASSERT_EQ(Weir({"notify", "config", user, "--limit", "1", "--window", "1"}).exit_code, kOk);
   EXPECT_THAT(Weir({"notify", "config", user}).output,
               AllOf(Not(HasSubstr("\u202e")), HasSubstr("bidi \\u{202e}")));
-  // Done, whether or not its charge has been refilled meanwhile.
+  // Done, whether or not its charge has been refilled in the meantime.
   EXPECT_LE(Weir({"reset", "new\nline \x1b]0;title\x07 \u202e"}).exit_code, kNo);
-  // A megabyte is refused with a word.
+  // A megabyte is refused with a message.
   const RunResult large =
       Weir({"policy", "apply",
             File("{\"key\":\"" + std::string(1'000'000, 'x') + "\",\"type\":\"TOKEN_BUCKET\"}")});
@@ -537,7 +537,7 @@ TEST_F(Cli, ResetTopStatusAndNotifyWork) {
   EXPECT_EQ(Weir({"notify", "quota", "nobody"}).exit_code, kRefused);
 }
 
-// What is wrong with a file is told to its end: that is where it says what to do.
+// The whole error of a file is printed: the end of it says what to do.
 TEST_F(Cli, StatusTellsAllOfWhatIsWrongWithAFile) {
   const auto file = dir_.Write("policies.yaml", R"(policies:
   - {name: per-user, match: {user: "*"}, quota: {fixed_window: {limit: -1, window: 100d}}}

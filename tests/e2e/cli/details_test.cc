@@ -1,4 +1,4 @@
-// What the commands print, in detail: numbers that mean something, names that other commands take.
+// What the commands print, in detail: meaningful numbers, and names that other commands accept.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
@@ -30,7 +30,7 @@ policies:
     return RunProgram(words, {.env = all});
   }
   std::string File(const std::string& text) { return dir_.Write("given.json", text).string(); }
-  /// An event "e" of config "bank", in a window of its own.
+  /// Assigns an event "e" of config "bank", alone in its window.
   void AssignOne() {
     ASSERT_EQ(Weir({"slots", "config", "set", "bank", "--window", "4s", "--max", "10"}).exit_code,
               kOk);

@@ -2,7 +2,7 @@
 
 namespace weir::test {
 
-// Exit codes as docs/reference/cli.md has them.
+// Exit codes as documented in docs/reference/cli.md.
 inline constexpr int kOk = 0;
 inline constexpr int kNo = 1;
 inline constexpr int kUsage = 2;

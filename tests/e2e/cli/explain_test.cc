@@ -1,5 +1,5 @@
-// weir explain, reset and top tell what happens to a client, whichever way it asks, under names
-// that each of them takes.
+// weir explain, reset and top show what happens to a client, however it sends requests, under
+// names that each of them accepts.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
@@ -21,7 +21,7 @@ class CliExplain : public ServiceTest {
     return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
   }
 
-  /// How GET /v1/auth answers this client.
+  /// The status of GET /v1/auth for this client.
   int Auth() { return Client().Get("/v1/auth", {{"X-Original-URI", "/"}}).status; }
 
   /// The default policy allows `limit` in 100 days.
@@ -50,7 +50,7 @@ TEST_F(CliExplain, AClientOfAuthIsToldAboutTheDefaultPolicyAndReset) {
   EXPECT_THAT(limited.output, AllOf(StartsWith("limited by default: 0 of 1 left; retry in "),
                                     HasSubstr("note: this is how GET /v1/auth decides"),
                                     HasSubstr("key|127.0.0.1")));
-  // A check of the same entries is no request of /v1/auth.
+  // A check of the same entries is not a request of /v1/auth.
   EXPECT_THAT(Weir({"check", "-e", "ip=127.0.0.1", "-e", "route=/"}).output,
               StartsWith("allowed: no enforced policy applies"));
   const RunResult reset = with("reset");
@@ -84,7 +84,7 @@ TEST_F(CliExplain, APolicyForTheAddressAppliesAndOneThatMatchesIsExplainedAsEver
 TEST_F(CliExplain, AKeyThatClThrottleRefusesIsToldAndReset) {
   Serve({"--resp", "127.0.0.1:0"});
   TcpConnection resp(weir_->Port("resp"));
-  // A burst of 0 + 1 in 1,000,000 s: the second is refused.
+  // A burst of 0 + 1 in 1,000,000 s: the second is denied.
   const auto limited = [&] {
     resp.Send("CL.THROTTLE user123 0 1 1000000\r\n");
     std::string reply;
@@ -136,7 +136,7 @@ TEST_F(CliExplain, BucketsArePrintedInFullAndResetTakesThem) {
   EXPECT_EQ(Weir({"reset", bucket}).output, "reset " + bucket + "\n");
 }
 
-// Somebody who gets an exception is not limited any more, though the bucket from before is used up.
+// A client that gets an exception is no longer limited, though the earlier bucket is used up.
 TEST_F(CliExplain, ABucketWhosePolicyIsReplacedIsNotWhatItsRequestsGet) {
   ServePolicies(
       "domain: api\npolicies:\n"
@@ -169,11 +169,31 @@ TEST_F(CliExplain, ABucketWhosePolicyIsReplacedIsNotWhatItsRequestsGet) {
                               "bucket is not charged now")));
   EXPECT_THAT(Client().Get("/admin/metrics?prefix=api/free").body,
               HasSubstr(R"("status":"REPLACED")"));
-  // Of the values that begin so, only one has a policy of its own.
+  // Of the values with this prefix, only one has a policy of its own.
   except("pay-a", R"({"route":"/v1/a","user":"4|2"})");
   EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("limited by pay: 0 of 1 left"));
   except("pay-42", R"({"route":"/v1/*","user":"4|2"})");
   EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("allowed by pay-42: 9 of 9 left\n"));
+}
+
+TEST_F(CliExplain, ABucketNamesTheOtherPoliciesOfItsRequests) {
+  Serve({"--policies", dir_.Write("policies.yaml", R"(
+domain: api
+policies:
+  - name: free
+    match: { plan: free, user: "*" }
+    quota: { fixed_window: { limit: 1, window: 100d } }
+  - name: burst
+    match: { user: "*" }
+    quota: { fixed_window: { limit: 5, window: 100d } }
+)")
+                           .string()});
+  ASSERT_EQ(Weir({"check", "-e", "plan=free", "-e", "user=77"}).exit_code, kOk);
+  EXPECT_THAT(Weir({"explain", "api/free|plan:free|user:77"}).output,
+              AllOf(StartsWith("limited by free: 0 of 1 left"),
+                    HasSubstr("note: requests with these entries are also limited by 'burst'\n")));
+  // A user who is on no plan may be limited by one policy alone.
+  EXPECT_THAT(Weir({"explain", "api/burst|user:77"}).output, Not(HasSubstr("note:")));
 }
 
 TEST_F(CliExplain, AResetOfNothingIsNoChange) {

@@ -1,4 +1,4 @@
-"""Every command's --help fits a screen, and the shells take the completion scripts.
+"""Every command's --help fits a screen, and the shells accept the completion scripts.
 
 Usage: help_test.py WEIR
 """
@@ -28,7 +28,7 @@ def commands(weir, path=()):
 def check_help(weir, path):
     done = run(weir, *path, "--help")
     lines = done.stdout.splitlines()
-    rows = sum(max(1, -(-len(line) // COLUMNS)) for line in lines)  # a wide line takes several
+    rows = sum(max(1, -(-len(line) // COLUMNS)) for line in lines)  # a long line takes several rows
     if done.returncode != 0 or not lines:
         sys.exit(f"weir {' '.join(path)} --help: exit {done.returncode}")
     if rows > MOST_LINES:

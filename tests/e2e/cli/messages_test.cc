@@ -1,4 +1,4 @@
-// What the commands say of mistakes: what is wrong, where, and what to do.
+// What the commands print about mistakes: what is wrong, where, and what to do.
 
 #include <signal.h>
 
@@ -116,7 +116,7 @@ TEST_F(Messages, OnlyTheNumbersOfTheAlgorithmAreShown) {
               AllOf(HasSubstr("refillRate"), Not(HasSubstr("windowSeconds"))));
 }
 
-// A slip in the number must not delete a payment cap.
+// A typo in the number must not delete a payment cap.
 TEST_F(Messages, AnUndoIsOnlyOfWhatItNames) {
   HttpClient client = Client();
   ASSERT_EQ(client

@@ -1,5 +1,5 @@
-// weir notify against a running service: users as CSV, what became of messages, dead letters,
-// wishes, and the cap of users without one.
+// weir notify against a running service: users as CSV, states of messages, dead letters,
+// preferences, and the cap of users without their own.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class NotifyWords : public ::testing::Test {
     words.insert(words.begin(), {Program(), "notify"});
     return RunProgram(words, {.env = {url_}});
   }
-  /// Sends, and returns the message's id.
+  /// Sends a message and returns its id.
   std::string Send(const std::string& user, const std::string& text, const std::string& channel) {
     const RunResult sent = Notify({"send", user, text, "--channel", channel, "--json"});
     EXPECT_EQ(sent.exit_code, kOk) << sent.error_output;
@@ -131,11 +131,11 @@ TEST_F(NotifyWords, DeadLettersAreListedShownReplayedAndDropped) {
   EXPECT_EQ(Notify({"dead", "drop", "--all"}).output, "0 dropped\n");
 }
 
-// More than a call takes, and each dies again before the next call.
+// More than a call replays, and each fails again before the next call.
 TEST_F(NotifyWords, ReplayingAllEndsAlsoIfAllDieAgain) {
   Serve({"WEIR_NOTIFY_DEFAULT_CAP=1000000/60m"});
   HttpClient client(weir_->Port("http"));
-  constexpr int kMessages = 1'100;  // a call takes 1,000
+  constexpr int kMessages = 1'100;  // a call replays 1,000
   for (int i = 0; i < kMessages; ++i) {
     ASSERT_EQ(client.Post("/api/send", R"({"userId":"ann","message":"x","channel":"fax"})").status,
               200);
@@ -174,7 +174,7 @@ TEST_F(NotifyWords, AUserWithoutACapGetsTheDefaultIfThereIsOne) {
   EXPECT_EQ(Notify({"send", "new", "hello"}).exit_code, kNo);
   EXPECT_THAT(Notify({"config", "new"}).output,
               AllOf(ContainsRegex("rateLimit +2\n"), ContainsRegex("timeWindow +60\n")));
-  // One that is set stays, and the two that were sent count.
+  // A cap that is set stays, and the two messages sent before count.
   ASSERT_EQ(Notify({"config", "new", "--limit", "3", "--window", "60"}).exit_code, kOk);
   EXPECT_EQ(Notify({"send", "new", "hello"}).exit_code, kOk);
   EXPECT_EQ(Notify({"send", "new", "hello"}).exit_code, kNo);
@@ -200,7 +200,7 @@ TEST_F(NotifyWords, CapsThatAreSetAgainGiveNobodyAFreshQuota) {
   EXPECT_EQ(send(), kNo);
   EXPECT_EQ(set({"--reset-count"}), kOk);
   EXPECT_EQ(send(), kOk);
-  // An undo gives back no place either.
+  // An undo does not free a place either.
   EXPECT_EQ(Notify({"config", "u1", "--limit", "2", "--window", "60"}).exit_code, kOk);
   const std::uint16_t port = weir_->Port("http");
   const std::string log = HttpClient(port).Get("/admin/audit?limit=1&action=notify.config").body;

@@ -1,4 +1,4 @@
-// Every command that is given a database says if passwords may cross the network in plaintext.
+// Every command that takes a database URL warns if passwords may cross the network in plaintext.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// No such host exists, so nothing is sent to anyone.
+// No such host exists, so nothing is sent anywhere.
 constexpr const char* kUrl = "postgres://weir:hidden@db.invalid/weir";
 
 std::vector<std::string> Command(const std::vector<std::string>& words) {
@@ -27,7 +27,7 @@ std::vector<std::string> Command(const std::vector<std::string>& words) {
   return argv;
 }
 
-/// What the program says on standard error until it warns of `setting`, or ends.
+/// Standard error of the program until it warns about `setting`, or ends.
 std::string Warning(const std::vector<std::string>& words, const std::string& setting) {
   ChildProcess weir(Command(words));
   const std::string text = setting + ": the connection to db.invalid is not verified";
@@ -50,7 +50,7 @@ class Plaintext : public testing::Test {
   }
 
   const TempDir dir_;
-  std::set<std::string> tried_ = {"serve", "proxy"};  // stores/start_test.cc
+  std::set<std::string> tried_ = {"serve", "proxy"};  // these are in stores/start_test.cc
 };
 
 /// The commands whose help names a database URL.

@@ -1,4 +1,4 @@
-// weir policy enforce, shadow and apply against a service that a test scripts.
+// weir policy enforce, shadow and apply against a scripted service.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::string Response(int status, std::string_view body) {
          std::string(body);
 }
 
-/// A service with one policy of its own, p, and one of a file, f. Changes are answered with
+/// A service with one stored policy, p, and one from a file, f. Changes are answered with
 /// `change`.
 class PolicyWords : public ::testing::Test {
  protected:
@@ -75,7 +75,7 @@ class PolicyWords : public ::testing::Test {
   TempDir dir_;
 };
 
-// Somebody else has changed it since it was read.
+// Another client has changed it since it was read.
 TEST_F(PolicyWords, APolicyIsChangedOnlyFromTheVersionThatWasRead) {
   change_ = Response(409, kConflict);
   const RunResult enforced = Weir({"enforce", "p"});

@@ -1,5 +1,5 @@
-// A feed of payments that is damaged, or not what the reader takes it for: no line of it may become
-// another payment than it says, and none may be left out in silence.
+// A feed of payments that is damaged, or in an unexpected format: no line of it may become a
+// different payment, and none may be skipped silently.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
@@ -12,7 +12,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of `slots import`, which has codes of its own.
+// Exit codes of `slots import`, which differ.
 constexpr int kFailed = 1;
 constexpr int kSomeRefused = 3;
 
@@ -65,7 +65,7 @@ TEST_F(SlotsFeed, QuotesThatWouldBeLostAreInvalid) {
                                "lines\"\n"
                                "good,\"{\"\"amount\"\":5}\"\n");
   EXPECT_THAT(run.output, HasSubstr("5 events: 1 new, 0 existing, 4 refused"));
-  EXPECT_THAT(run.error_output, HasSubstr(": INVALID: "));  // the first few are told at once
+  EXPECT_THAT(run.error_output, HasSubstr(": INVALID: "));  // the first few immediately
   EXPECT_THAT(Results("feed.slots.csv"),
               AllOf(HasSubstr("a field with quotes in it must be quoted"),
                     // The events are named, so that they can be found in the feed.
@@ -96,8 +96,8 @@ TEST_F(SlotsFeed, TheLinesWithinAQuotedFieldAreNoPayments) {
   EXPECT_EQ(StatusOf("good"), 200);
 }
 
-// The memory of a process can be opened, and not be read from its beginning, as a file on a disk
-// that fails.
+// The memory of a process can be opened, but not read from its beginning, like a file on a failing
+// disk.
 TEST_F(SlotsFeed, AFeedThatCannotBeReadIsNotTakenForItsBeginning) {
   for (const char* name : {"feed.csv", "feed.jsonl"}) {
     std::filesystem::create_symlink("/proc/self/mem", dir_ / name);
@@ -206,7 +206,7 @@ TEST_F(SlotsFeed, ALineThatIsInConflictSaysWhy) {
       HasSubstr("2 events: 1 new, 0 existing, 0 refused, 1 in conflict, 2 already assigned"));
 }
 
-// The answers of an import that was interrupted are those of another feed under the same name.
+// The answers of an interrupted import belong to another feed of the same name.
 TEST_F(SlotsFeed, AnInterruptedImportOfAnotherFeedDoesNotSkipPayments) {
   dir_.Write("feed.slots.csv.part",
              "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n"

@@ -1,4 +1,4 @@
-// weir slots against a running service: configs, slots, and what becomes of an event.
+// weir slots against a running service: configs, slots, and the states of an event.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"
@@ -35,7 +35,7 @@ TEST_F(SlotsWords, ConfigsGoThroughTheirLife) {
   const RunResult made = Config({"set", "bank", "--window", "4s", "--max", "100"});
   ASSERT_EQ(made.exit_code, kOk) << made.error_output;
   EXPECT_THAT(made.output, AllOf(HasSubstr("bank"), HasSubstr("PT4S"), HasSubstr("active")));
-  // What is not given stays.
+  // Settings that are not given stay.
   ASSERT_EQ(Config({"set", "bank", "--tenant", "acme=3", "--tenant", "glo=bex=1"}).exit_code, kOk);
   const RunResult third = Config({"set", "bank", "--max", "200", "--headroom", "7", "--json"});
   ASSERT_EQ(third.exit_code, kOk) << third.error_output;
@@ -48,7 +48,7 @@ TEST_F(SlotsWords, ConfigsGoThroughTheirLife) {
               Not(HasSubstr("\"tenants\"")));
   EXPECT_THAT(Config({"list"}).output, AllOf(HasSubstr("PT4S"), HasSubstr("200")));
   const std::string history = Config({"history", "bank"}).output;
-  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 1 + 4);  // head, four versions
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 1 + 4);  // header, four versions
   EXPECT_EQ(Config({"delete", "bank"}).output, "deleted bank; its assigned slots stay\n");
   EXPECT_EQ(Config({"delete", "bank"}).exit_code, kRefused);
   EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");
@@ -74,12 +74,12 @@ TEST_F(SlotsWords, WhatIsWrongWithAConfigIsNamed) {
   EXPECT_THAT(zero.error_output, HasSubstr("--max: expected a number from 1"));
   EXPECT_EQ(Config({"set", "bank", "--window", "4s", "--max", "1"}, "wrong").exit_code, kRefused);
   EXPECT_EQ(Config({"list", "--url", "http://127.0.0.1:1"}).exit_code, kUnreachable);
-  EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");  // nothing was made
+  EXPECT_EQ(Config({"list", "--json"}).output, "{\"configs\":[]}\n");  // nothing was created
 }
 
 TEST_F(SlotsWords, AnEventGetsASlotOrANo) {
   // Windows of an hour hold two, acme's share of each is floor(2 × 1 / 2) = 1, and a search goes
-  // one window further, where shares still hold: acme runs out long before it has nine slots.
+  // one window further, where shares still apply: acme runs out long before it has nine slots.
   ASSERT_EQ(Config({"set", "bank", "--window", "1h", "--max", "2", "--tenant", "acme=1",
                     "--headroom", "1", "--fair-windows", "9"})
                 .exit_code,
@@ -108,7 +108,7 @@ TEST_F(SlotsWords, AnEventGetsASlotOrANo) {
     code = assign({"more-" + std::to_string(i), "--tenant", "acme"}).exit_code;
   }
   EXPECT_EQ(code, kNo);
-  EXPECT_EQ(assign({"other"}).exit_code, kOk);  // of no tenant
+  EXPECT_EQ(assign({"other"}).exit_code, kOk);  // without a tenant
   EXPECT_EQ(Slots({"assign", "x", "--config", "no-such"}).exit_code, kRefused);
   EXPECT_EQ(Slots({"assign", "x", "--config", "bank"}).exit_code, kOk);  // now
   EXPECT_EQ(Slots({"assign", "x"}).exit_code, kUsage);
@@ -131,7 +131,7 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
     return Slots(all);
   };
   const RunResult mixed = assign(feed);
-  EXPECT_EQ(mixed.exit_code, kNo) << mixed.error_output;  // one has no slot
+  EXPECT_EQ(mixed.exit_code, kNo) << mixed.error_output;  // one got no slot
   EXPECT_THAT(mixed.output, AllOf(HasSubstr("a      NEW "), HasSubstr("UNKNOWN_CONFIG")));
   const RunResult two =
       assign(file("two.jsonl", "{\"eventId\":\"a\"}\n{\"eventId\":\"d\"}\n"), true);
@@ -142,7 +142,7 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
   const RunResult wrong = assign(file("wrong.jsonl", "{\"eventId\":\"e\"}\n{}\n"));
   EXPECT_EQ(wrong.exit_code, kUsage);
   EXPECT_THAT(wrong.error_output, HasSubstr("wrong.jsonl: line 2: eventId"));
-  // So the first was not asked either.
+  // So the first was not requested either.
   EXPECT_EQ(Client().Get("/api/v1/slots/e", {{"X-API-Key", kKey}}).status, 404);
   std::string many = "eventId\n";
   for (int i = 0; i <= 10'000; ++i) many += "m" + std::to_string(i) + "\n";
@@ -151,7 +151,7 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
   EXPECT_EQ(assign("/no/such.csv").exit_code, kUsage);
 }
 
-// They are paths of the API, too.
+// These names are also paths of the API.
 TEST_F(SlotsWords, AnEventWithTheNameOfACallCanBeCancelled) {
   ASSERT_EQ(Config({"set", "bank", "--window", "4s", "--max", "10"}).exit_code, kOk);
   for (const char* event : {"due", "claim", "batch", "done", "failed"}) {

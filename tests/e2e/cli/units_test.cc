@@ -1,5 +1,5 @@
-// Every surface has a unit of its own (minutes, seconds, ISO 8601), and every surface accepts the
-// others if they are written out: two minutes are two minutes everywhere.
+// Every interface has a unit of its own (minutes, seconds, ISO 8601), and every interface accepts
+// the others if they are written out: two minutes are two minutes everywhere.
 
 #include "e2e/cli/exit_codes.h"
 #include "e2e/service/fixture.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-// compose.yaml as local processes: the file's own commands and environment, with the names of its
-// servers and the folders of its volumes put in place.
+// compose.yaml as local processes: the file's own commands and environment, with the names of
+// servers and the folders of volumes replaced.
 
 #include <yaml-cpp/yaml.h>
 
@@ -13,18 +13,18 @@
 
 namespace weir::test {
 
-/// Thread safety: none is needed; a test's thread reads it.
+/// Not thread-safe; used by a test's thread only.
 class ComposeFile {
  public:
   explicit ComposeFile(const std::string& path) : file_(YAML::LoadFile(path)) {}
 
-  /// What stands in the file for what a test has instead: {"@postgres:5432", "@127.0.0.1:6543"}.
+  /// Maps text of the file to what a test uses instead: {"@postgres:5432", "@127.0.0.1:6543"}.
   void Replace(std::string text, std::string by) { places_.emplace_back(text, by); }
 
   std::vector<std::string> Command(const std::string& service) const {
     return Words(file_["services"][service]["command"]);
   }
-  /// The words of the health check after `CMD weir`.
+  /// The arguments of the health check after `CMD weir`.
   std::vector<std::string> Healthcheck(const std::string& service) const {
     std::vector<std::string> words = Words(Setting(service, "healthcheck")["test"]);
     if (words.size() < 3 || words[0] != "CMD" || words[1] != "weir") {
@@ -33,7 +33,7 @@ class ComposeFile {
     words.erase(words.begin(), words.begin() + 2);
     return words;
   }
-  /// The health check of a server whose image is not ours, as a program and its words.
+  /// The health check of a third-party server, as a program and its arguments.
   std::vector<std::string> ServerHealthcheck(const std::string& service) const {
     std::vector<std::string> words = Words(Setting(service, "healthcheck")["test"]);
     const std::string kind = words.at(0);

@@ -1,5 +1,5 @@
-// deploy/make-databases.sh on real servers: the owner makes the tables, the service's user serves,
-// and can do nothing else.
+// deploy/make-databases.sh on real servers: the owner creates the tables, the service's user serves
+// requests, and can do nothing else.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using ::testing::Not;
 constexpr const char* kOwnerPassword = "o'wn\"er\\1";
 constexpr const char* kUserPassword = "secret-2";
 
-/// What the script says; it must succeed.
+/// Runs the script, which must succeed, and returns its output.
 std::string Make(std::vector<std::string> words, bool with_passwords) {
   words.insert(words.begin(), {"bash", SourcePath("deploy/make-databases.sh")});
   SpawnOptions options;
@@ -41,7 +41,7 @@ std::string Make(std::vector<std::string> words, bool with_passwords) {
   return script.output();
 }
 
-/// The owner migrates; the service's user serves without the right to make a table.
+/// The owner migrates; the service's user serves without permission to create tables.
 void ExpectServes(const std::string& kind, std::uint16_t port) {
   const std::string at = "@127.0.0.1:" + std::to_string(port) + "/pay_limits";
   const std::string owner = kind + "://weir_owner:o%27wn%22er%5C1" + at;
@@ -51,7 +51,7 @@ void ExpectServes(const std::string& kind, std::uint16_t port) {
   if (kind == "postgres") {
     migrate.insert(migrate.end(), {"--slots-store", owner, "--notify-store", owner});
     parts = {"--slots-store", user, "--notify-store", user,
-             // Caps need none; sending would.
+             // Configuring caps needs no broker; sending would.
              "--notify-broker", "kafka://127.0.0.1:1"};
   }
   WeirProcess migration(migrate);
@@ -109,7 +109,7 @@ void OnMysqlFamily(const std::string& pattern, std::vector<std::string> settings
   const std::vector<std::string> words = {"mysql",  "--protocol", "tcp",
                                           "--host", "127.0.0.1",  "--user",
                                           "weir",   "--port",     std::to_string(server.port())};
-  // `_` of a name must not stand for any character.
+  // A `_` in a name must not match any other character.
   server.Query("CREATE DATABASE payxlimits; CREATE TABLE payxlimits.secret (n int)");
   EXPECT_THAT(Make(words, false), HasSubstr("password of weir_service: "));
   EXPECT_THAT(Make(words, false), Not(HasSubstr("password of")));
@@ -142,7 +142,7 @@ TEST(Databases, Mysql8) {
   OnMysqlFamily<Mysql8Server>("pay\\");
 }
 
-// Where `_` is itself, it must not be escaped.
+// With partial revokes `_` is literal and must not be escaped.
 TEST(Databases, MysqlWithPartialRevokes) {
   if (!MysqlServer::Absence().empty()) GTEST_SKIP() << MysqlServer::Absence();
   OnMysqlFamily<MysqlServer>("pay_limits`.*", {"partial-revokes=ON"});

@@ -1,5 +1,5 @@
-// What `docker compose up` starts, started here: the commands and environment of compose.yaml with
-// real servers, and the calls of the specifications as they are written there.
+// The services of `docker compose up`, started here: the commands and environment of compose.yaml
+// with real servers, and the calls as written in the specifications.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,11 +27,11 @@ class Compose : public testing::Test {
  protected:
   Compose() : file_(SourcePath("compose.yaml")) {
     file_.Replace("/var/lib/weir", dir_ / "volume");
-    // Inside a container the doors are open to its network; here to this machine alone.
+    // Inside a container the ports are open to its network; here to this machine only.
     for (const char* port : {":8080", ":8081", ":6380"}) {
       file_.Replace(std::string("0.0.0.0") + port, "127.0.0.1:0");
     }
-    // What comes through the published port has this address there, and that one here.
+    // Requests through the published port have this address there, and that one here.
     file_.Replace("172.30.7.1", "127.0.0.1");
   }
 
@@ -59,7 +59,7 @@ class Compose : public testing::Test {
     return std::make_unique<WeirProcess>(file_.Command(service), options);
   }
 
-  /// The service's own health check, at the port that it has here.
+  /// The service's own health check, on its port in this test.
   bool Healthy(const std::string& service, WeirProcess* process) {
     std::vector<std::string> words = file_.Healthcheck(service);
     if (process != nullptr) {
@@ -119,7 +119,7 @@ TEST_F(Compose, TheCallsOfEverySpecificationWork) {
   EXPECT_THAT(slot.status, testing::AnyOf(200, 201)) << slot.body;
   EXPECT_EQ(postgres_->Query("SELECT count(*) FROM rate_limit_event_slot", "weir"), "1");
 
-  // The rate-limit service: a policy made at one node is in force at the other.
+  // The rate-limit service: a policy created at one node is in force at the other.
   const HttpResponse policy = Json(
       client, "/admin/policies",
       R"({"key":"user-123","type":"TOKEN_BUCKET","capacity":2,"refillRate":1,"windowSeconds":60})");
@@ -133,11 +133,11 @@ TEST_F(Compose, TheCallsOfEverySpecificationWork) {
   EXPECT_EQ(Json(other, "/admin/reset/user-123", "").status, 200);
   EXPECT_GT(service->Port("grpc"), 0);
   EXPECT_GT(service->Port("resp"), 0);
-  // The page of the service itself.
+  // The service's own page.
   EXPECT_EQ(client.Get("/").status, 200);
 }
 
-// What the others wait for before they start: no while the server is down, yes when it is up.
+// The others start only when these succeed: they fail while the server is down.
 TEST_F(Compose, TheServersHealthChecksTellUpFromDown) {
   StartServers();
   const auto healthy = [](const std::vector<std::string>& words, std::vector<std::string> env) {
@@ -170,7 +170,7 @@ TEST_F(Compose, TheServersHealthChecksTellUpFromDown) {
 }
 
 TEST_F(Compose, AnotherAddressNeedsAKey) {
-  // Whoever is not the gateway of the network: here, where that is another address.
+  // A caller other than the network's gateway: here, by giving the gateway another address.
   StartServers();
   SpawnOptions options;
   for (const auto& [name, value] : file_.Environment("service"))

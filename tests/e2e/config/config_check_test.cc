@@ -1,4 +1,4 @@
-// weir config check, as a person meets it.
+// weir config check, as a user experiences it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -160,7 +160,7 @@ TEST(ConfigCheck, RefusesAnEmptyFileWhereverItIsNamed) {
   const Outcome named = Check(folder.Write("weir.yaml", "policies: [p.yaml]\n").string());
   EXPECT_EQ(named.code, 1);
   EXPECT_THAT(named.err, HasSubstr("p.yaml: is empty; write"));
-  EXPECT_EQ(named.out, "");  // what is not right as a whole is not ok
+  EXPECT_EQ(named.out, "");  // a file that is invalid as a whole is not ok
   folder.Write("p.yaml", "policies: []\n");
   EXPECT_THAT(Check(folder.Write("weir.yaml", "policies: [p.yaml]\n").string()).out,
               HasSubstr("weir.yaml: ok\n0 policies in 1 file: ok\n"));
@@ -180,7 +180,7 @@ TEST(ConfigCheck, SaysFileLineAndColumnOfWhatIsWrong) {
   const Outcome of_config = Check(config);
   EXPECT_EQ(of_config.code, 1);
   EXPECT_THAT(of_config.err, HasSubstr(config + ":2:10: threads: expected a whole number"));
-  // A configuration that is right leads on to the policy files that it names.
+  // For a valid configuration, the policy files that it names are checked as well.
   folder.Write("weir.yaml", "policies: [p.yaml]\n");
   EXPECT_THAT(Check(config).err, HasSubstr("p.yaml:3:5"));
 }
@@ -193,7 +193,7 @@ TEST(ConfigCheck, ReadsTheEnvironmentAsTheServiceDoes) {
   EXPECT_THAT(without_key.err, HasSubstr("admin.keys"));
   const Outcome with_key = Check(config, {"WEIR_ADMIN_KEYS=0123456789abcdef"});
   EXPECT_EQ(with_key.code, 0) << with_key.err;
-  // Others set names like ours, so this is no error.
+  // Other programs set names like ours, so this is not an error.
   const Outcome slip = Check(config, {"WEIR_ADMIN_KEYS=0123456789abcdef", "WEIR_STOR=memory:"});
   EXPECT_EQ(slip.code, 0) << slip.err;
   EXPECT_THAT(slip.err, HasSubstr("unknown setting WEIR_STOR; did you mean WEIR_STORE?"));
@@ -239,8 +239,8 @@ TEST(ConfigCheck, WarnsOfAFileOfEnvoysThatLimitsNothing) {
   EXPECT_THAT(weir.process().output(), HasSubstr("1 rate_limit_quota filter(s), 2 warning(s)"));
 }
 
-// What a refused request costs differs from envoyproxy/ratelimit, so it is said where files come
-// in.
+// The cost of a denied request differs from envoyproxy/ratelimit, so it is reported where files
+// are imported.
 TEST(ConfigImport, SaysHowTheImportedLimitsCharge) {
   const test::TempDir folder;
   const std::string limits =

@@ -21,7 +21,7 @@ using ::testing::Pair;
 
 const auto kTwoOfThree = ElementsAre(200, 200, 429);
 
-/// A request from this address, as a proxy in front tells.
+/// Marks a request as coming from this address, as a proxy in front does.
 HttpHeaders From(std::string address) { return {{"x-forwarded-for", std::move(address)}}; }
 
 TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
@@ -30,7 +30,7 @@ TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
   EXPECT_THAT(Three("/address", From("10.1.0.1")), kTwoOfThree);
   EXPECT_THAT(Three("/address", From("10.1.0.2")), kTwoOfThree);
   EXPECT_THAT(Three("/masked", From("10.2.0.1")), kTwoOfThree);
-  EXPECT_EQ(Get("/masked", From("10.2.9.9")).status, 429);  // of the same network
+  EXPECT_EQ(Get("/masked", From("10.2.9.9")).status, 429);  // from the same network
   EXPECT_THAT(Three("/masked", From("10.3.0.1")), kTwoOfThree);
   EXPECT_THAT(Three("/masked", From("2001:db8:1:2::1")), kTwoOfThree);
   EXPECT_EQ(Get("/masked", From("2001:db8:1:2:ffff::9")).status, 429);
@@ -59,7 +59,7 @@ TEST_F(EnvoyTest, EveryKindOfDescriptorIsLimited) {
   EXPECT_THAT(Three("/dynamic-metadata"), kTwoOfThree);
   EXPECT_THAT(Three("/expression"), kTwoOfThree);
   EXPECT_THAT(Three("/stages"), kTwoOfThree);
-  EXPECT_EQ(Left("stage=first"), "\"remaining\":999997");  // asked before the second refuses
+  EXPECT_EQ(Left("stage=first"), "\"remaining\":999997");  // the second denies later
   EXPECT_THAT(Three("/own-limit"), kTwoOfThree);
   EXPECT_THAT(Three("/static-limit"), kTwoOfThree);
   EXPECT_THAT(Three("/other-domain", {{"x-user", "anna"}}), ElementsAre(200, 429, 429));
@@ -77,7 +77,7 @@ TEST_F(EnvoyTest, EveryFormOfHitsIsCharged) {
   EXPECT_EQ(Get("/hits-format", lena).status, 200);
   EXPECT_EQ(Left("hits=lena"), "\"remaining\":2");
   EXPECT_EQ(Get("/hits-number", lena).status, 429);
-  // What the filter state says is for descriptors without their own.
+  // The hits in the filter state are for descriptors without their own.
   EXPECT_EQ(Get("/header", {{"x-user", "nils"}, {"x-hits", "2"}}).status, 200);
   EXPECT_EQ(Left("user=nils"), "\"remaining\":0");
   EXPECT_EQ(Get("/hits-number", {{"x-user", "nils"}, {"x-hits", "5"}}).status, 200);
@@ -88,9 +88,9 @@ TEST_F(EnvoyTest, ARouteMayInheritReplaceAddToOrDropTheLimitsOfItsHost) {
   Start();
   const HttpHeaders inga = {{"Host", "hosted.test"}, {"x-user", "inga"}};
   EXPECT_THAT(Three("/off", inga), ElementsAre(200, 200, 200));
-  EXPECT_THAT(Three("/replaces", inga), kTwoOfThree);  // by the user's limit, not the host's
+  EXPECT_THAT(Three("/replaces", inga), kTwoOfThree);  // under the user's limit, not the host's
   const HttpHeaders jens = {{"Host", "hosted.test"}, {"x-user", "jens"}};
-  EXPECT_THAT(Three("/adds", jens), kTwoOfThree);      // by the user's; two of the host's four
+  EXPECT_THAT(Three("/adds", jens), kTwoOfThree);      // under the user's; two of the host's four
   EXPECT_THAT(Three("/inherits", jens), kTwoOfThree);  // the other two
   EXPECT_THAT(Three("/adds", {{"Host", "hosted.test"}, {"x-user", "kurt"}}),
               ElementsAre(429, 429, 429));
@@ -118,7 +118,7 @@ TEST_F(EnvoyTest, WhatIsRefusedIsNotChargedElsewhere) {
   EXPECT_EQ(Left("plan=both"), "\"remaining\":999998");
 }
 
-// By a policy that says so, and by a file of envoyproxy/ratelimit as it is.
+// With a policy that says so, and with an unmodified file of envoyproxy/ratelimit.
 TEST_F(EnvoyTest, ABudgetOfTokensIsChargedAfterwardsAndEnds) {
   Start();
   HttpClient client(open_port_);
@@ -126,7 +126,7 @@ TEST_F(EnvoyTest, ABudgetOfTokensIsChargedAfterwardsAndEnds) {
   for (const std::string_view target : {"/tokens", "/spent"}) {
     EXPECT_EQ(client.Get(target, user).status, 200);  // 60 of 100, reported when it is done
     EXPECT_EQ(client.Get(target, user).status, 200);  // 120 of 100
-    // The report is on its way when the response is here.
+    // The report may still be in flight when the response arrives.
     int served = 2;
     EXPECT_TRUE(WaitUntil([&] {
       const int status = client.Get(target, user).status;
@@ -138,7 +138,7 @@ TEST_F(EnvoyTest, ABudgetOfTokensIsChargedAfterwardsAndEnds) {
   }
 }
 
-// As docs/guide/llm-tokens.md says. Reports go before what is asked later on the same connection.
+// As docs/guide/llm-tokens.md says. Reports arrive before later requests on the same connection.
 TEST_F(EnvoyTest, WhatIsRefusedIsReportedUnlessTheUpstreamTellsTheHits) {
   Start();
   EXPECT_THAT(Three("/reported"), kTwoOfThree);
@@ -158,8 +158,8 @@ TEST_F(EnvoyTest, OneOfSeveralQuotasSufficesAndEnvoyLearnsWhich) {
   EXPECT_EQ(Get("/quota").Header("x-service"), "two");  // the first has 1 a day, this one 2
   EXPECT_EQ(Get("/quota").status, 429);
 
-  // Asked with no hits before, and reported to the one that was told: each ends one request late,
-  // or later, since a report is on its way when the response is here.
+  // Checked with no hits first, and reported to the quota that was named: each ends one request
+  // late, or later, since the report may still be in flight when the response arrives.
   std::map<std::string, int> served;
   EXPECT_TRUE(WaitUntil([&] {
     const HttpResponse response = Get("/quota-tokens");
@@ -246,8 +246,8 @@ TEST_F(EnvoyTest, WithoutACertificateEnvoyIsNotServed) {
   EXPECT_THAT(Three("/generic"), ElementsAre(200, 200, 200));
 }
 
-// Users of two requests a day send three each, on four connections at once. WEIR_ENVOY_REQUESTS
-// makes it shorter or longer.
+// Users with a limit of two requests a day send three each, on four connections in parallel.
+// WEIR_ENVOY_REQUESTS makes it shorter or longer.
 TEST_F(EnvoyTest, FiftyThousandRequestsAreCountedExactly) {
   Start();
   const char* given = std::getenv("WEIR_ENVOY_REQUESTS");  // NOLINT(concurrency-mt-unsafe)
@@ -269,7 +269,7 @@ TEST_F(EnvoyTest, FiftyThousandRequestsAreCountedExactly) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  // Of the limit that all share, exactly what was let through is used.
+  // Of the common limit, exactly the admitted requests are used.
   const std::int64_t left = 1'000'000 - std::int64_t{2} * kConnections * users;
   EXPECT_EQ(Left("plan=both"), "\"remaining\":" + std::to_string(left));
   EXPECT_EQ(envoy_->log(), "");

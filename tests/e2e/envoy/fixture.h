@@ -21,7 +21,7 @@
 
 namespace weir::test {
 
-/// What the tests below are limited by. Days, so that no window ends during a test.
+/// The limits of the tests below. Days, so that no window ends during a test.
 inline constexpr std::string_view kLimits = R"(
 domain: edge
 descriptors:
@@ -151,11 +151,11 @@ inline std::string Replaced(std::string text, std::string_view what, std::string
   return text;
 }
 
-/// Weir, nginx and Envoy. Envoy has two listeners: one lets pass what Weir cannot decide, the other
-/// refuses it.
+/// Weir, nginx and Envoy. Envoy has two listeners: one admits requests that Weir cannot decide, the
+/// other rejects them.
 class EnvoyTest : public ::testing::Test {
  protected:
-  /// `settings`: more arguments of Weir's; `transport`: how Envoy speaks to it, as YAML of a
+  /// `settings`: more arguments for Weir; `transport`: how Envoy connects to it, as YAML of a
   /// cluster.
   void Start(std::string_view timeout = "10s", std::vector<std::string> settings = {},
              std::string_view transport = "") {
@@ -226,7 +226,7 @@ class EnvoyTest : public ::testing::Test {
     return statuses;
   }
 
-  /// What is left of the limit that this query of /admin/explain names, as JSON.
+  /// What is left of the limit selected by this query of /admin/explain, as JSON.
   std::string Left(const std::string& query) {
     const std::string body =
         HttpClient(weir_->Port("http")).Get("/admin/explain?domain=edge&" + query).body;
@@ -234,7 +234,7 @@ class EnvoyTest : public ::testing::Test {
     return at == std::string::npos ? body : body.substr(at, body.find_first_of(",}", at) - at);
   }
 
-  // Envoy 1.40 takes the action `dynamic_metadata` only with this setting.
+  // Envoy 1.40 accepts the action `dynamic_metadata` only with this setting.
   static constexpr std::string_view kHead = R"(
 node: { id: test, cluster: edge-proxies }
 layered_runtime:

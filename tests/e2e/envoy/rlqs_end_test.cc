@@ -1,6 +1,6 @@
-// What an Envoy was assigned it may spend for three seconds more when its stream has ended. However
-// the stream ends, that is charged: by a client of RLQS that nobody here wrote (libgrpc++), on a
-// window that nothing comes back to within the test.
+// An Envoy may spend its assignment for three more seconds after its stream has ended. However
+// the stream ends, that is charged: tested with an independent client of RLQS (libgrpc++), on a
+// window in which nothing is refilled within the test.
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ policies:
     quota: { fixed_window: { limit: 86400000, window: 10d } }
 )";
 
-/// An Envoy's end of a stream.
+/// Envoy's end of a stream.
 class Envoy {
  public:
   explicit Envoy(std::uint16_t port)
@@ -73,8 +73,8 @@ class Envoy {
   void Cancel() { context_.TryCancel(); }
   ::grpc::Status Finish() { return stream_->Finish(); }
 
-  /// What it may have admitted when its last assignment ends: a bucket that was full at first, and
-  /// what flowed into it until then. The network's share of the time is Weir's to allow for.
+  /// What it may have admitted when its last assignment ends: a bucket that was full at first, plus
+  /// the refill until then. Weir has to allow for network latency.
   double Admitted() const {
     const std::chrono::duration<double> span = last_ - *first_;
     return static_cast<double>(kRate) * (1 + span.count() + 3);
@@ -115,8 +115,8 @@ class RlqsEndTest : public ::testing::TestWithParam<std::string> {
     return kLimit - std::atoll(body.c_str() + at + 12);
   }
 
-  /// Little is charged in vain: the quarter of a second that an assignment may be on its way, and
-  /// a second for each that was lost. A busy machine takes longer to notice that the stream ended.
+  /// Little is charged needlessly: the quarter of a second that an assignment may be in flight, and
+  /// a second for each that was lost. On a busy machine the stream's end is noticed later.
   void ExpectCharged(const Envoy& envoy) {
     const double admitted = envoy.Admitted();
     const double lost = std::max(1.0, std::ceil(envoy.SecondsSinceLast()));
@@ -153,11 +153,11 @@ TEST_P(RlqsEndTest, ANodeThatIsToldToStop) {
   weir_->process().Signal(SIGTERM);
   int more = 0;
   while (envoy.Next()) ++more;
-  // A second of grace, however often something is sent meanwhile. The drain's own end is 10 s.
+  // A second of grace, however often something is sent in it. The drain itself ends after 10 s.
   EXPECT_LE(more, 4);
   EXPECT_EQ(envoy.Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(weir_->process().Wait(std::chrono::seconds(30)), 0);
-  Start();  // to see what the store has
+  Start();  // to read the store's state
   ExpectCharged(envoy);
 }
 

@@ -1,5 +1,5 @@
 // A client that chooses the ids of buckets behind a real Envoy with the configuration that Weir
-// ships: it must not cost the others their assignments.
+// ships: it must not cost others their assignments.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), with);
 }
 
-/// The configuration that Weir ships, with other ports, and for a machine that is busy.
+/// The configuration that Weir ships, with other ports, and timeouts for a busy machine.
 std::string Config(std::uint16_t port, std::uint16_t upstream, std::uint16_t grpc) {
   std::string config = ReadFile(SourcePath("deploy/envoy/rlqs.yaml"));
   const auto set_port = [&config](const std::string& from, std::uint16_t to) {
@@ -66,7 +66,7 @@ TEST(RlqsIds, LongOnesDoNotEndTheAssignmentsOfOthers) {
     return client.Get("/", {{"x-user", user}}).status;
   };
   ASSERT_TRUE(WaitUntil([&] { return status("anna") == 200; }));
-  // Together more than a message of Envoy's, which reports all buckets that it knows, may have.
+  // Together more than a message of Envoy's, which reports all buckets that it knows, may contain.
   for (char c = 'a'; c <= 'o'; ++c) (void)status(std::string(50'000, c));
   EXPECT_TRUE(WaitUntil([&] {
     const std::string name = "\nweir_rlqs_turned_away_total ";
@@ -74,8 +74,8 @@ TEST(RlqsIds, LongOnesDoNotEndTheAssignmentsOfOthers) {
     const std::size_t at = metrics.find(name);
     return at != std::string::npos && metrics[at + name.size()] != '0';
   })) << "no long id came to Weir";
-  // Envoy reports every five seconds, and an assignment lasts for three: without a stream, the
-  // answers of the last six seconds are refusals.
+  // Envoy reports every five seconds, and an assignment lasts for three: without a stream, all
+  // answers in the last six seconds are denials.
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto begun = now();
   int asked = 0;

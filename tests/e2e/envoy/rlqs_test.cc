@@ -1,6 +1,6 @@
 // Three real Envoys with the configuration that Weir ships, two Weir nodes on one Redis. Each is
-// killed in turn, and each node paused and restarted, while every Envoy is asked for more than the
-// limit. What reached the upstream is
+// killed in turn, and each node paused and restarted, while every Envoy gets more requests than
+// the limit. The requests that reached the upstream are
 // replayed through the exact step: the bound of docs/design/rlqs.md holds.
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ constexpr std::int64_t kCapacity = 200;
 constexpr std::int64_t kRate = 100;
 constexpr std::int64_t kTtl = 3;
 constexpr std::int64_t kLag = 2500;  // T of the bound, in ms
-// What the shares of three Envoys may have grown by since the node was asked for them.
+// How much the shares of three Envoys may have grown since the metric was read.
 constexpr std::int64_t kGrowth = 3 * (kRate / 16 + 1);
 
 constexpr std::string_view kPolicies = R"(
@@ -59,7 +59,7 @@ std::int64_t NowMillis() {
       .count();
 }
 
-/// Whoever asks one Envoy for more than there is, on and on.
+/// A client that keeps sending one Envoy more requests than the limit allows.
 class Client {
  public:
   explicit Client(std::uint16_t port) : thread_([this, port] { Run(port); }) {}
@@ -94,7 +94,7 @@ class Client {
   std::thread thread_;
 };
 
-/// From a moment on, so many more than the bound may have passed.
+/// From `at` on, `more` requests beyond the bound may have passed.
 struct Cut {
   std::int64_t at = 0;
   std::int64_t more = 0;
@@ -126,7 +126,7 @@ class RlqsEnvoyTest : public ::testing::Test {
         Replaced(config, "port_value: 10000", "port_value: " + std::to_string(envoy_ports_[i]));
     config =
         Replaced(config, "port_value: 8000", "port_value: " + std::to_string(upstream_.port()));
-    // Not every Envoy begins with the same node.
+    // Not every Envoy connects to the same node first.
     const std::size_t first = i % 2;
     config =
         Replaced(config, "port_value: 8081", "port_value: " + std::to_string(weir_ports_[first]));
@@ -145,7 +145,7 @@ class RlqsEnvoyTest : public ::testing::Test {
     return at == std::string::npos ? -1 : std::atof(text.c_str() + at + name.size() + 2);
   }
 
-  /// Every client gets something again, and for `span` all goes on.
+  /// Waits until every client is admitted again, then lets the load run for `span`.
   void AllAdmit(std::chrono::milliseconds span) {
     std::array<std::int64_t, 3> before{};
     for (std::size_t i = 0; i < 3; ++i) before[i] = clients_[i]->admitted();
@@ -158,8 +158,8 @@ class RlqsEnvoyTest : public ::testing::Test {
     std::this_thread::sleep_for(span);
   }
 
-  /// Cuts a node's Envoys off. What they were assigned they may go on with for a time to live, and
-  /// what they find there is full again when another node assigns it.
+  /// Cuts a node's Envoys off. They may continue with their assignments for a time to live, and
+  /// the bucket counts as full again when another node makes the assignments.
   template <typename How>
   void CutOff(std::size_t i, const How& how) {
     const auto assigned = static_cast<std::int64_t>(Metric(i, "weir_rlqs_assigned_per_second"));
@@ -173,8 +173,8 @@ class RlqsEnvoyTest : public ::testing::Test {
     AllAdmit(part_);
   }
 
-  /// Ends the load, and holds what reached the upstream against the bound: from each cut to the
-  /// next, and in all.
+  /// Ends the load, and compares the requests that reached the upstream with the bound: from each
+  /// cut to the next, and in total.
   void Conclude() {
     std::int64_t answered = 0;
     for (auto& client : clients_) {
@@ -207,8 +207,8 @@ class RlqsEnvoyTest : public ::testing::Test {
     return all;
   }
 
-  /// How many of the admissions from `from` to `to` the exact step would have refused with a
-  /// capacity of `extra` more.
+  /// How many of the admissions from `from` to `to` the exact step would have denied with a
+  /// capacity larger by `extra`.
   static std::int64_t Replay(const std::vector<std::int64_t>& admissions, std::int64_t from,
                              std::int64_t to, std::int64_t extra) {
     const Quota bound = *Quota::TokenBucket(kCapacity + extra, kRate);
@@ -245,7 +245,7 @@ class RlqsEnvoyTest : public ::testing::Test {
   std::array<std::optional<EnvoyServer>, 3> envoys_;
   std::array<std::optional<Client>, 3> clients_;
   std::vector<Cut> cuts_;
-  // WEIR_RLQS_SECONDS=60 and more is the long form: so long runs each part.
+  // WEIR_RLQS_SECONDS=60 and more is the long form: the duration of each part.
   const char* given_ = std::getenv("WEIR_RLQS_SECONDS");  // NOLINT(concurrency-mt-unsafe)
   const std::chrono::seconds part_{given_ != nullptr ? std::atoi(given_) : 4};
 };
@@ -268,7 +268,7 @@ TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachIsKilledInTurn) {
   Conclude();
 }
 
-// Paused, a node keeps its connections and says nothing; resumed, it goes on where it was.
+// Paused, a node keeps its connections but sends nothing; resumed, it continues where it was.
 TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachNodeHangs) {
   Begin();
   for (std::size_t i = 0; i < 2; ++i) {
@@ -281,7 +281,7 @@ TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachNodeHangs) {
 }
 
 // A rolling restart: what the Envoys of the stopped node may still admit is charged, so it adds
-// nothing but the 4 f of the moment.
+// only the 4 f of the moment.
 TEST_F(RlqsEnvoyTest, TheStatedBoundHoldsWhileEachNodeIsRestarted) {
   Begin();
   for (std::size_t i = 0; i < 2; ++i) {

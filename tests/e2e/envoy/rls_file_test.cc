@@ -17,7 +17,7 @@
 namespace weir::test {
 namespace {
 
-/// The policies of the recipe: the block that names the domain of the file.
+/// The recipe's policies: the block with the domain used in the file.
 std::string Policies() {
   const std::string page = ReadFile(SourcePath("docs/guide/recipes.md"));
   const std::size_t domain = page.find("domain: edge");
@@ -47,14 +47,14 @@ TEST(RlsFile, LimitsEachUserAsTheRecipeSays) {
   SetPort(config, "10000", port);
   SetPort(config, "8000", upstream.port());
   SetPort(config, "8081", weir.Port("grpc"));
-  Replace(config, "timeout: 0.5s", "timeout: 10s");  // for a machine that is busy
+  Replace(config, "timeout: 0.5s", "timeout: 10s");  // for a busy machine
   const EnvoyServer envoy(config, port);
 
   HttpClient client(port);
   const auto ask = [&](const std::string& user) {
     return client.Get("/", {{"x-user", user}}).status;
   };
-  // Five a minute, in any minute: the sixth comes within seconds.
+  // Five in any minute: the sixth follows within seconds.
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ask("anna"), 200) << i;
   EXPECT_EQ(ask("anna"), 429);
   EXPECT_EQ(ask("bob"), 200);

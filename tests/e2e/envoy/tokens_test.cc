@@ -1,4 +1,4 @@
-// The configuration that docs/guide/llm-tokens.md shows, as it stands there, in a real Envoy.
+// The configuration from docs/guide/llm-tokens.md, unmodified, in a real Envoy.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace weir::test {
 namespace {
 
-/// The first YAML block of the page that holds `mark`.
+/// The first YAML block of the page that contains `mark`.
 std::string Block(const std::string& page, std::string_view mark) {
   constexpr std::string_view kFence = "```yaml\n";
   for (std::size_t at = 0; (at = page.find(kFence, at)) != std::string::npos;) {
@@ -113,8 +113,8 @@ TEST(LlmTokens, TheGuidesConfigurationEndsABudgetForEachUserAndModel) {
   const auto ask = [&](const std::string& user, const std::string& model) {
     return client.Get("/", {{"x-user", user}, {"x-model", model}}).status;
   };
-  // A million a day: two answers of 600,000 are one too many, and the third request is refused. The
-  // report is on its way when the response is here.
+  // A million a day: two answers of 600,000 exceed it, and the third request is denied. The
+  // report may still be in flight when the response arrives.
   EXPECT_EQ(ask("42", "small"), 200);
   int served = 1;
   EXPECT_TRUE(WaitUntil([&] {
@@ -124,8 +124,8 @@ TEST(LlmTokens, TheGuidesConfigurationEndsABudgetForEachUserAndModel) {
   }));
   EXPECT_GE(served, 2);
   EXPECT_LE(served, 20);
-  // Another user, and the same user's other model, have budgets of their own; that of the large
-  // model is spent with one answer.
+  // Another user, and the same user's other model, have separate budgets; that of the large
+  // model is spent by one answer.
   EXPECT_EQ(ask("43", "small"), 200);
   EXPECT_EQ(ask("42", "large"), 200);
   EXPECT_TRUE(WaitUntil([&] { return ask("42", "large") == 429; }));

@@ -1,4 +1,4 @@
-// Dead letters that cannot be replayed do not stand in the way of those that can.
+// Dead letters that cannot be replayed do not block those that can.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A call replays a thousand at most: here the oldest thousand were never events.
+// A call replays at most a thousand: here the oldest thousand were never valid events.
 TEST(DeadLetters, AllIsReplayedBehindAThousandThatCannotBe) {
   const test::TempDir dir;
   const std::string data = (dir / "data").string();
@@ -24,7 +24,7 @@ TEST(DeadLetters, AllIsReplayedBehindAThousandThatCannotBe) {
     return std::make_unique<test::WeirProcess>(std::vector<std::string>{
         "serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data", data});
   };
-  {  // makes the tables
+  {  // creates the tables
     auto first = start();
     first->Port("http");
     EXPECT_EQ(first->process().Terminate(), 0);
@@ -51,7 +51,7 @@ TEST(DeadLetters, AllIsReplayedBehindAThousandThatCannotBe) {
     return weir->process().output().find(R"(SMS SENT userId="42" message="hello")") !=
            std::string::npos;
   }));
-  // They go when they are dropped.
+  // Dropping removes them.
   EXPECT_THAT(client.Post("/admin/notify/dead/drop", R"({"all":true})").body,
               HasSubstr(R"({"dropped":1000,)"));
 }

@@ -1,4 +1,4 @@
-// The whole way with the real programs and servers: configure → send up to the limit → 429 → the
+// End to end with the real programs and servers: configure → send up to the limit → 429 → the
 // window passes → 200; and the sender prints exactly what was accepted. The shortest window is a
 // minute, so here time passes by moving the window in the table a minute back.
 
@@ -72,7 +72,7 @@ class NotifyFlow : public testing::TestWithParam<bool> {
   void PassAMinute() {
     postgres_.Query(
         "UPDATE rate_limit_store SET last_refresh_time = last_refresh_time - interval '1 minute'");
-    // As Redis does when the time to live is over.
+    // As Redis does when the time to live has passed.
     if (redis_) redis_->Command({"DEL", "RateLimiterCache:42"});
   }
 

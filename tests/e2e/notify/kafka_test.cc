@@ -1,6 +1,6 @@
-// The gateway and the sender as programs on PostgreSQL, Kafka and a mail server: channels, wishes,
-// dead letters, the sender's metrics, and a database that goes away. The embedded mode has the same
-// in tests/unit/notify/sqlite.
+// The gateway and the sender as programs on PostgreSQL, Kafka and a mail server: channels,
+// preferences, dead letters, the sender's metrics, and a database outage. The embedded mode has the
+// same tests in tests/unit/notify/sqlite.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::string FieldOf(const std::string& json, const std::string& name) {
                      json.find('"', start + mark.size()) - start - mark.size());
 }
 
-/// "HH:00" so many hours from now, UTC.
+/// "HH:00" this many hours from now, UTC.
 std::string HourFromNow(int hours) {
   const std::time_t at = std::time(nullptr) + hours * 3'600;
   std::tm parts{};
@@ -80,7 +80,7 @@ class NotifyOnKafka : public testing::TestWithParam<bool> {
     http_.emplace(gateway_->Port("http"));
   }
 
-  /// Sends; the message's id.
+  /// Sends a message; returns its id.
   std::string Send(const std::string& user, const std::string& channel, const std::string& to) {
     const std::string recipient = to.empty() ? "" : R"(,"recipient":")" + to + "\"";
     const HttpResponse sent =
@@ -111,7 +111,7 @@ class NotifyOnKafka : public testing::TestWithParam<bool> {
 };
 
 TEST_P(NotifyOnKafka, ChannelsWishesAndDeadLettersAsEmbedded) {
-  // Nobody has configured ann: the default cap, five an hour, is hers with the first message.
+  // ann is not configured: the first message gives her the default cap, five an hour.
   const std::string sms = Send("ann", "sms", "");
   const std::string mail = Send("ann", "email", "ann@example.com");
   const std::string gone = Send("ann", "email", "ann@gone.test");
@@ -148,7 +148,7 @@ TEST_P(NotifyOnKafka, ChannelsWishesAndDeadLettersAsEmbedded) {
   EXPECT_EQ(FieldOf(Message(night), "state"), "QUEUED");
   EXPECT_THAT(FieldOf(Message(night), "notBefore"), HasSubstr("T" + morning + ":00"));
   EXPECT_EQ(http_->Post("/api/send", R"({"userId":"ann","message":"sesame"})").status, 429);
-  // The morning comes.
+  // The quiet hours end.
   Wish("ann", "{}");
   postgres_.Query("UPDATE notify_delayed SET not_before = 1");
   ASSERT_TRUE(WaitForState(night, "SENT"));
@@ -177,7 +177,7 @@ TEST_P(NotifyOnKafka, ChannelsWishesAndDeadLettersAsEmbedded) {
   EXPECT_TRUE(gateway_says(R"("senders":1})")) << http_->Get("/admin/notify").body;
   EXPECT_THAT(http_->Get("/metrics").body, HasSubstr("weir_notify_senders 1\n"));
   EXPECT_EQ(sender_->process().Terminate(), 0);
-  // It has left: what it did stays, and nobody knows what waits.
+  // The sender has left: its counts stay, and the queue's length is unknown.
   EXPECT_TRUE(gateway_says(R"("queue":null,"deadLetters":0,"delivered":3,"retries":0,)"))
       << http_->Get("/admin/notify").body;
   EXPECT_TRUE(gateway_says(R"("senders":0})")) << http_->Get("/admin/notify").body;

@@ -36,7 +36,7 @@ class SenderProgram : public testing::Test {
   static void SetUpTestSuite() { broker_ = std::make_unique<KafkaServer>(); }
   static void TearDownTestSuite() { broker_.reset(); }
 
-  /// Each test has a topic of its own.
+  /// Each test has a separate topic.
   std::vector<std::string> Args(std::vector<std::string> more = {}) const {
     std::vector<std::string> args = {"sender",  "--broker", broker_->url(), "--topic",  topic_,
                                      "--group", topic_,     "--data",       dir_.path()};
@@ -103,7 +103,7 @@ TEST_F(SenderProgram, R5_3_LogsMalformedMessagesKeepsThemAndGoesOn) {
   EXPECT_THAT(dead[0].headers, HasSubstr("source-offset=0"));
 }
 
-// With what is said about it, it is larger than a message may be.
+// With the added error description, it exceeds the maximum message size.
 TEST_F(SenderProgram, AMalformedMessageAsLargeAsMayBeIsKeptInPartAndTheNextIsDelivered) {
   constexpr std::size_t kBytes = 999'950;
   WeirProcess sender(Args());
@@ -126,7 +126,7 @@ TEST_F(SenderProgram, R5_1_ConsumesTheTopicAndARestartNeitherRepeatsNorForgets) 
     ASSERT_TRUE(WaitForSent(sender, 1)) << sender.process().error_output();
     EXPECT_EQ(sender.process().Terminate(), 0);
   }
-  Put("id-1", "u", "one");  // again, as after a lost answer
+  Put("id-1", "u", "one");  // again, as after a lost response
   Put("id-2", "u", "two");
   WeirProcess sender(Args());
   ASSERT_TRUE(WaitForSent(sender, 1)) << sender.process().error_output();
@@ -137,7 +137,7 @@ TEST_F(SenderProgram, R5_1_ConsumesTheTopicAndARestartNeitherRepeatsNorForgets) 
   EXPECT_TRUE(sender.process().WaitForError("duplicate event skipped"));
 }
 
-// At most what the first one had printed is printed once more.
+// At most what the first sender had printed is printed once more.
 TEST_F(SenderProgram, KilledItLosesNothingAndRepeatsOnlyWhatItHadInHand) {
   std::set<std::string> wanted;
   for (int i = 0; i < 30; ++i) {

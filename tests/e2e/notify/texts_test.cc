@@ -1,5 +1,5 @@
-// The text of a message is for its reader: it is delivered, and kept with a dead letter for who may
-// look at it, and stands in no log, no state, no audit log and no metric.
+// The text of a message is for its recipient: it is delivered, and kept with a dead letter for
+// authorized readers, and is in no log, no state, no audit log and no metric.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::Not;
 
 constexpr const char* kText = "your code is 4711-sesame";
 
-// A provider that refuses, and quotes what it was given.
+// A provider that refuses, and quotes the text it received.
 void Quote(test::TcpConnection& connection) {
   for (;;) {
     const std::string head = connection.ReadThrough("\r\n\r\n");
@@ -45,7 +45,7 @@ TEST(MessageTexts, AreInNoLogAndNoAnswerButTheDeadLettersOwn) {
   const std::string send = R"({"userId":"42","message":)" + quoted + R"(,"idempotencyKey":"k"})";
   EXPECT_EQ(client.Post("/api/send", send).status, 200);
   EXPECT_EQ(client.Post("/api/send", send).status, 200) << "replayed";
-  // Refusals of every kind say nothing of it either.
+  // Refusals of every kind do not contain it either.
   std::string refusals;
   for (const std::string& body :
        {R"({"userId":"42","message":"another: )" + quoted.substr(1) + R"(,"idempotencyKey":"k"})",

@@ -1,4 +1,4 @@
-// Users and the limits of their channels, listed page by page.
+// Users and the limits of their channels, listed in pages.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,14 +15,14 @@ namespace {
 
 using testing::ElementsAre;
 
-/// The value of a field, as it goes into a query string.
+/// The value of a field, encoded for a query string.
 std::string Field(const std::string& body, const std::string& name) {
   const std::string mark = '"' + name + R"(":")";
   const std::size_t found = body.find(mark);
   if (found == std::string::npos) return {};
   const std::size_t start = found + mark.size();
   std::string value = body.substr(start, body.find('"', start) - start);
-  // What stands between a user and a channel in the name of a row.
+  // The separator between a user and a channel in the name of a row.
   if (const std::size_t at = value.find("\\u001f"); at != std::string::npos) {
     value.replace(at, 6, "%1F");
   }

@@ -33,7 +33,7 @@ class PolicyClient {
   HttpResponse Delete(const std::string& key) {
     return http_.Send("DELETE", "/admin/policies/" + key);
   }
-  /// The limit that a check of this key meets now; the check charges nothing.
+  /// The current limit for a check of this key; the check charges nothing.
   std::int64_t Limit(const std::string& key) {
     return NumberIn(http_.Post("/v1/check", R"({"key":")" + key + R"(","cost":0})").body, "limit");
   }
@@ -43,7 +43,7 @@ class PolicyClient {
   }
   HttpClient& http() { return http_; }
 
-  /// A day's window, so that none ends during a test (but at midnight).
+  /// A day's window, so that none ends during a test (except at midnight).
   static std::string Body(const std::string& key, std::int64_t capacity) {
     return R"({"policyKey":")" + key + R"(","type":"FIXED_WINDOW","windowSeconds":8640000,)" +
            R"("onStoreError":"deny","capacity":)" + std::to_string(capacity) + "}";

@@ -1,5 +1,5 @@
-// Three processes that keep limits and policies in one database: what is changed at one is enforced
-// by all of them within a second. How long it took on each store is printed.
+// Three processes that keep limits and policies in one database: a change at one is enforced
+// by all of them within a second. Prints how long it took on each store.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kDefault = 100;  // the default policy's capacity
-/// What is promised is a second; the slack is for the slowest, on a machine that runs other tests
-/// as well. Half of the changes must keep to the usual time even there.
+/// A second is promised; the slack is for the slowest, on a machine that runs other tests
+/// as well. Half of the changes must be within the usual time even there.
 constexpr std::chrono::milliseconds kUsual{500};
 constexpr std::chrono::milliseconds kPromised{1000};
 constexpr std::chrono::milliseconds kSlack{1000};
@@ -53,7 +53,7 @@ class SharedTest : public ::testing::TestWithParam<std::string> {
   static void TearDownTestSuite() { worlds_.clear(); }
   PolicyClient& node(std::size_t index) { return worlds_[GetParam()]->clients[index]; }
 
-  /// Waits until every node's checks of the key meet this limit, and tells how long that took since
+  /// Waits until every node's checks of the key have this limit; returns the time that took since
   /// `watch` was started.
   std::chrono::milliseconds Enforced(const std::string& key, std::int64_t limit,
                                      const Stopwatch& watch = {}) {
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, SharedTest,
 TEST_P(SharedTest, AChangeAtOneNodeIsEnforcedByAllWithinASecond) {
   std::vector<std::chrono::milliseconds> took;
   for (std::int64_t round = 1; round <= 5; ++round) {
-    // Each time through another node, counted from before the request.
+    // Each time through another node, measured from before the request.
     const auto turn = static_cast<std::size_t>(round);
     const Stopwatch create;
     const std::string key = "fast-" + std::to_string(round);
@@ -105,7 +105,7 @@ TEST_P(SharedTest, ARaisedLimitClearsTheRefusalsThatNodesRemember) {
   (void)Enforced("raised", 3);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(node(i).Take("raised"));
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_FALSE(node(i).Take("raised"));  // which the node now remembers
+    EXPECT_FALSE(node(i).Take("raised"));  // which the node now caches
     EXPECT_FALSE(node(i).Take("raised"));
   }
   ASSERT_EQ(node(0).Update("raised", 6).status, 200);
@@ -128,7 +128,7 @@ TEST_P(SharedTest, HistoryAuditAndUndoAreTheSameAtEveryNode) {
   const std::string undo = "/admin/audit/" + std::to_string(latest) + "/undo";
   ASSERT_EQ(node(2).http().Post(undo, "").status, 200);
   (void)Enforced("told", 1);
-  EXPECT_EQ(node(0).http().Post(undo, "").status, 409);  // it is not the latest any more
+  EXPECT_EQ(node(0).http().Post(undo, "").status, 409);  // it is no longer the latest
   ASSERT_EQ(node(1).http().Post("/admin/policies/told/rollback", R"({"version":2})").status, 200);
   (void)Enforced("told", 2);
 }

@@ -1,4 +1,4 @@
-// 1 GiB each way through the built program, made and checked on the fly, in 64 MiB of memory.
+// 1 GiB each way through the built program, generated and verified on the fly, in 64 MiB of memory.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30U;
 constexpr std::size_t kBlock = std::size_t{1} << 18U;
-constexpr std::size_t kPeriod = 251;  // a prime, so that lost or repeated blocks show
+constexpr std::size_t kPeriod = 251;  // a prime, so that lost or repeated blocks are detected
 
 /// Two periods of the pattern and a block, so that a block can begin anywhere in the pattern.
 const std::string& Pattern() {
@@ -52,7 +52,7 @@ bool ReceivePattern(TcpConnection& connection, std::size_t size) {
   return true;
 }
 
-/// The head byte by byte, so that nothing of the body is taken with it.
+/// Reads the head byte by byte, so that nothing of the body is read with it.
 std::string ReadHead(TcpConnection& connection) {
   std::string head;
   char byte = 0;
@@ -60,7 +60,7 @@ std::string ReadHead(TcpConnection& connection) {
   return head;
 }
 
-/// The most memory the process has ever had resident, in KiB.
+/// The program's peak resident memory, in KiB.
 long PeakMemory(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   std::string line;
@@ -122,7 +122,7 @@ TEST_F(BodyTest, PassesAGibibyteDown) {
 }
 
 TEST_F(BodyTest, PassesAGibibyteOfChunksDownToASlowReader) {
-  // The reader lags behind the writer all the time; what lies between them must not pile up.
+  // The reader lags behind the writer all the time; the data in between must not accumulate.
   TcpServer upstream([&](TcpConnection& connection) {
     ReadHead(connection);
     connection.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -141,7 +141,7 @@ TEST_F(BodyTest, PassesAGibibyteOfChunksDownToASlowReader) {
   for (ssize_t count = 0; (count = recv(client.fd(), block.data(), block.size(), 0)) > 0;) {
     got += static_cast<std::size_t>(count);
   }
-  // 4,096 chunks of 7 + 262,144 + 2 bytes and an end of 5.
+  // 4,096 chunks of 7 + 262,144 + 2 bytes and a final one of 5.
   EXPECT_EQ(got, 4'096U * (7U + kBlock + 2U) + 5U);
   ExpectLittleMemory();
 }
@@ -149,7 +149,7 @@ TEST_F(BodyTest, PassesAGibibyteOfChunksDownToASlowReader) {
 TEST_F(BodyTest, PassesAGibibyteFromNginxBesideOtherRequests) {
   NginxServer nginx("location / { root DIR; } location /small { return 200 'small'; }");
   std::ofstream(nginx.dir() / "large").put('x');
-  std::filesystem::resize_file(nginx.dir() / "large", kGiB);  // takes no disk
+  std::filesystem::resize_file(nginx.dir() / "large", kGiB);  // sparse: takes no disk space
   const std::uint16_t port = Start(nginx.port());
   TcpConnection client(port);
   client.Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");

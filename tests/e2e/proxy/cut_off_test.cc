@@ -1,6 +1,6 @@
-// A client gets all of its response, or learns that it did not. One that ends with its connection
-// has no other end: if the upstream fails in the midst of it, the client must not take what it has
-// for all of it.
+// A client gets its complete response, or detects that it did not. A response that ends with its
+// connection has no other end marker: if the upstream fails in the middle, the client must not
+// mistake the part for the whole.
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ constexpr const char* kUntilClose = "HTTP/1.1 200 OK\r\nContent-Type: text/plain
 
 enum class End { kWhole, kReset, kSilent };
 
-/// 0 if the client saw the end of the stream, otherwise the error that it got in its place.
+/// 0 if the client saw the end of the stream, otherwise the error it got instead.
 int ErrorAtTheEnd(End end) {
   std::promise<void> half_is_there;
   std::promise<void> over;
@@ -61,7 +61,7 @@ TEST(WeirProxyCutOff, AnUpstreamThatFallsSilentIsNotTheEnd) {
   EXPECT_EQ(ErrorAtTheEnd(End::kSilent), ECONNRESET);
 }
 
-// Closing a socket with unread bytes resets the connection, and what has not left is lost.
+// Closing a socket with unread bytes resets the connection, and unsent data is lost.
 TEST(WeirProxyCutOff, AClientThatSendsMoreThanItsLastRequestGetsItsWholeResponse) {
   const std::string body(1'000'000, 'x');
   std::promise<void> request_is_there;
@@ -82,7 +82,7 @@ TEST(WeirProxyCutOff, AClientThatSendsMoreThanItsLastRequestGetsItsWholeResponse
   TcpConnection client(weir.Port("proxy"));
   client.Send("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc");
   request_is_there.get_future().wait();
-  client.Send("\r\n");  // as some clients end a body
+  client.Send("\r\n");  // as some clients do after a body
   more_is_there.set_value();
   answered.get_future().wait();
   client.ReadThrough("\r\n\r\n");

@@ -1,4 +1,4 @@
-// The built program from its first line to its last: slow peers, tunnels, a drain under load.
+// The built program from start to end: slow peers, tunnels, a drain under load.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(WeirProxyLifecycle, DropsNothingWhenItIsToldToEnd) {
         try {
           client.connection();
         } catch (const std::runtime_error&) {
-          return;  // nobody listens any more: nothing was asked, nothing is lost
+          return;  // it no longer listens: nothing was sent, nothing is lost
         }
         try {
           if (client.Get("/").body == "hello") ++answered;

@@ -96,7 +96,7 @@ TEST(WeirProxy, LimitsTenThousandRequestsExactly) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(allowed, 6'000);
   EXPECT_EQ(limited, 4'000);
-  // What was refused never reached the upstream.
+  // Denied requests never reached the upstream.
   EXPECT_EQ(nginx.AccessLogLines(), 6'000U);
 }
 
@@ -121,7 +121,7 @@ policies:
   const HttpHeaders ann = {{"X-User", "ann"}, {"X-API-Key", "k"}};
   EXPECT_EQ(client.Get("/v1/pay", ann).status, 200);
   EXPECT_EQ(client.Get("/v1//pay?again", ann).status, 429);
-  // That refusal cost the key nothing: one of its three is left.
+  // That denial cost the key nothing: one of its three is left.
   EXPECT_EQ(client.Get("/other", ann).Header("X-RateLimit-Remaining"), "0");
   EXPECT_EQ(client.Get("/v1/pay", {{"X-User", "bob"}}).status, 200);
 }
@@ -163,7 +163,7 @@ TEST(WeirProxy, OutlivesItsUpstream) {
   NginxServer nginx("location / { root DIR; }");
   {
     std::ofstream(nginx.dir() / "large").put('x');
-    std::filesystem::resize_file(nginx.dir() / "large", 1'000'000'000);  // takes no disk
+    std::filesystem::resize_file(nginx.dir() / "large", 1'000'000'000);  // takes no disk space
   }
   TempDir dir;
   WeirProcess weir(Args(nginx, dir, {"--per-ip", "1000/60m"}));
@@ -177,7 +177,7 @@ TEST(WeirProxy, OutlivesItsUpstream) {
     while (true) got += download.Read(65'536).size();
   } catch (const std::runtime_error&) {
   }
-  EXPECT_LT(got, 1'000'000'000U);  // cut off, so the client knows
+  EXPECT_LT(got, 1'000'000'000U);  // cut off, so the client can tell
 
   HttpClient client(port);
   const HttpResponse down = client.Get("/large");
@@ -199,7 +199,7 @@ TEST(WeirProxy, CountsWhatItDoes) {
   EXPECT_THAT(metrics, HasSubstr("\nweir_allowed_total 2\n"));
   EXPECT_THAT(metrics, HasSubstr("\nweir_blocked_total 3\n"));
   EXPECT_THAT(metrics, HasSubstr("\nweir_proxy_requests_total 5\n"));
-  // Nothing can be charged or given back here.
+  // Nothing can be charged or refunded here.
   for (const char* path : {"/v1/check", "/v1/refund", "/v1/auth"}) {
     EXPECT_EQ(admin.Post(path, R"({"key":"x"})").status, 404) << path;
   }

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 class ProxyTls : public ::testing::Test {
  protected:
-  /// nginx with TLS in front of what `more` says.
+  /// nginx with TLS and the directives in `more`.
   NginxServer Secure(const Certificates::Pair& pair, const std::string& more) {
     secure_port_ = FreePort();
     const std::string port = std::to_string(secure_port_);
@@ -56,7 +56,7 @@ TEST_F(ProxyTls, BothSidesSpeakIt) {
       Secure(authority_.Issue("localhost", "upstream"),
              "client_max_body_size 100m; location = /proto { return 200 $http_x_forwarded_proto; } "
              "location /files/ { alias DIR/files/; }");
-  // Larger than every buffer on the way.
+  // Larger than every buffer on the path.
   std::string large;
   while (large.size() < (std::size_t{20} << 20U)) large += std::to_string(large.size()) + ",";
   std::filesystem::create_directories(nginx.dir() / "files");
@@ -73,12 +73,12 @@ TEST_F(ProxyTls, BothSidesSpeakIt) {
   };
   EXPECT_EQ(get("/proto").output, "https");
   EXPECT_EQ(get("/files/large").output, large);
-  // Three requests on one connection, two of which are refused.
+  // Three requests on one connection, two of which are denied.
   const RunResult three = get(
       "/proto", {base + "/proto", base + "/files/large", "-o", "/dev/null", "-w", "%{http_code} "});
   EXPECT_THAT(three.output, HasSubstr("200"));
   EXPECT_THAT(get("/proto", {"-w", "%{http_code}"}).output, HasSubstr("429"));
-  // In the clear, nobody answers.
+  // A plaintext request gets no answer.
   EXPECT_NE(RunProgram({"curl", "-sS", "http://127.0.0.1:" + std::to_string(weir.Port("proxy"))})
                 .exit_code,
             0);

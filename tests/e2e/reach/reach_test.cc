@@ -1,4 +1,4 @@
-// The default policy, and the policies of the admin API, reach every door.
+// The default policy, and the policies of the admin API, apply at every endpoint.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class Reach : public ServiceTest {
  protected:
-  /// A proxy on this machine is believed.
+  /// A proxy on this machine is trusted.
   void ServeBehindProxy(std::vector<std::string> more = {}) {
     const auto config = dir_.Write("weir.yaml", "trusted_proxies: [127.0.0.1]\n");
     more.insert(more.end(), {"--config", config.string()});
@@ -48,7 +48,7 @@ TEST_F(Reach, TheDefaultPolicyLimitsEachAddressAtAuth) {
   EXPECT_EQ(first.Header("X-RateLimit-Limit"), "100");
   EXPECT_EQ(first.Header("X-RateLimit-Remaining"), "99");
   EXPECT_TRUE(first.HasHeader("RateLimit-Policy"));
-  // All of it at once is more than ten seconds give back.
+  // All of it in one request is more than ten seconds refill.
   HttpClient client = Client();
   const HttpHeaders other = {{"X-Forwarded-For", "198.51.100.3"}};
   EXPECT_EQ(client.Get("/v1/auth?cost=100", other).status, 200);
@@ -69,7 +69,7 @@ TEST_F(Reach, APolicyForAnAddressAUserOrAKeyIsInForceAtAuth) {
   }
   EXPECT_EQ(Auth("198.51.100.4", {{"X-API-Key", "secret-key"}}).status, 200);
   EXPECT_EQ(Auth("198.51.100.4", {{"X-API-Key", "secret-key"}}).status, 429);
-  // One limit, whichever door asks.
+  // One limit, whichever endpoint is used.
   EXPECT_THAT(Check(R"({"key":"198.51.100.1"})").body, HasSubstr(R"("allowed":false)"));
 }
 

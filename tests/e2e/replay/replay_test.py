@@ -1,12 +1,12 @@
-"""weir replay agrees with a slow reference that is written from the definitions.
+"""weir replay agrees with a slow reference written from the definitions.
 
 Usage: replay_test.py WEIR
 
-The reference reads the log with a regular expression of its own and keeps every grant it ever made:
+The reference reads the log with its own regular expression and keeps every grant it ever made:
   fixed window    floor(t / window): at most `limit` grants in one window
   sliding log     at most `limit` grants in the half-open span (t - window, t]
-  token bucket    a level that starts full, gains refill × seconds up to capacity, and pays 1 a grant
-A request is charged to all policies that apply, or to none if one refuses.
+  token bucket    a level that starts full, gains refill × seconds up to capacity, and pays 1 per grant
+A request is charged to all policies that apply, or to none if one denies it.
 """
 
 import collections
@@ -87,7 +87,7 @@ class TokenBucket:
 
 
 def keys_of(address, user, route):
-    """The bucket of each policy that applies, by the policy's name."""
+    """The bucket of each policy that applies, by policy name."""
     keys = {"per-ip": f"default/per-ip|ip:{address}"}
     if user != "-" and route == "/v1/pay":
         keys["pay"] = f"default/pay|route:/v1/pay|user:{user}"
@@ -149,7 +149,7 @@ def replay(weir, folder, log, *more):
 
 
 def check_default_policy(weir, folder):
-    """What no policy is for is decided as GET /v1/auth would, and the report says so."""
+    """A request without a policy is decided as by GET /v1/auth, and the report says so."""
     def line(address):
         return json.dumps({"ts": 1_700_000_000, "remote_addr": address, "path": "/", "method": "GET",
                            "host": "shop"}) + "\n"
@@ -162,7 +162,7 @@ def check_default_policy(weir, folder):
                        ("deny.yaml", "unmatched: deny\n"),
                        ("own.yaml", "unmatched: deny\ndefault_policy: {quota: {fixed_window: "
                                     "{limit: 30, window: 1m}}}\n"),
-                       # An IPv6 client is its network.
+                       # An IPv6 client is identified by its network.
                        ("idle.log", line("10.0.0.1") * 130 + line("10.0.0.9") * 10
                                     + line("2001:db8::1") * 60 + line("2001:db8::2") * 60)):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
@@ -178,7 +178,7 @@ def check_default_policy(weir, folder):
         shown = json.loads(run("--json", *more))
         return shown["candidate"]["limited"], shown["unmatched"], shown["byDefaultPolicy"]
 
-    # 100 permits a client: 30 and 20 too many, and 3 of the 10 that have a policy of their own.
+    # 100 permits a client: 30 and 20 too many, and 3 of the 10 that have their own policy.
     check("by the default policy", figures(), (53, 0, 250))
     check("as a check", figures("--as", "check"), (0, 260, 0))
     check("as the proxy", figures("--as", "proxy"), (3, 250, 0))
@@ -198,7 +198,7 @@ def main():
     weir = sys.argv[1]
     lines = list(generate(10_000, 7))
     lines[500:500] = ["not a line", '1.2.3.4 - - [99/Jan/2025:00:00:00 +0000] "GET / HTTP/1.1" 200 1']
-    # Servers write lines when requests end, so logs are a little out of order.
+    # Servers write log lines when requests end, so logs are slightly out of order.
     lines[3000], lines[3600] = lines[3600], lines[3000]
     with tempfile.TemporaryDirectory(prefix="weir-replay-") as folder:
         for name, text in (("candidate.yaml", CANDIDATE), ("current.yaml", CURRENT),
@@ -217,7 +217,7 @@ def main():
         pairs = list(zip(candidate[0], current[0]))
         check("newly limited", shown["newlyLimited"], sum(not a and b for a, b in pairs))
         check("newly allowed", shown["newlyAllowed"], sum(a and not b for a, b in pairs))
-        # The two that are malformed are no requests.
+        # The two malformed lines are not requests.
         numbers = [number for number, line in enumerate(lines, 1) if number not in (501, 502)]
         differ = [(number, "allowed" if a else "limited") for number, (a, b) in zip(numbers, pairs) if a != b]
         check("requests that differ", [(one["line"], one["now"]) for one in shown["differences"]], differ)
@@ -227,7 +227,7 @@ def main():
         packed, code = replay(weir, folder, f"{folder}/access.log.gz")
         check("exit code", code, 0)
         check("gzip", packed["candidate"], shown["candidate"])
-        # Two requests without an address, which the candidate's per-ip policies cannot be tried on.
+        # Two requests without an address, to which the candidate's per-ip policies cannot be applied.
         with open(f"{folder}/bare.log", "w", encoding="utf-8") as out:
             out.write('{"ts":1700000000,"path":"/elsewhere","method":"GET"}\n' * 2)
         bare, _ = replay(weir, folder, f"{folder}/bare.log")

@@ -1,4 +1,4 @@
-// The admin API as the specification's table and examples say.
+// The admin API as in the specification's table and examples.
 
 #include "e2e/service/fixture.h"
 
@@ -37,7 +37,7 @@ TEST_F(Admin, PoliciesAreCreatedChangedAndDeleted) {
                   R"({"type":"SLIDING_WINDOW","capacity":2,"windowSeconds":60})");
   EXPECT_EQ(updated.status, 200);
   EXPECT_THAT(updated.body, HasSubstr(R"("type":"SLIDING_WINDOW","capacity":2)"));
-  // In force at once.
+  // In force immediately.
   EXPECT_EQ(Check(R"({"key":"user-123"})", "/v1/check?http_status=1").status, 200);
   EXPECT_EQ(Check(R"({"key":"user-123"})", "/v1/check?http_status=1").status, 200);
   EXPECT_EQ(Check(R"({"key":"user-123"})", "/v1/check?http_status=1").status, 429);
@@ -90,7 +90,7 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
         R"("type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"windowSeconds":0)"}) {
     EXPECT_THAT(create(numbers), Not(HasSubstr("warnings"))) << numbers;
   }
-  // A limit that nobody chose.
+  // A policy without an explicit limit.
   const std::string made = create(R"("type":"FIXED_WINDOW")");
   EXPECT_THAT(
       made,
@@ -98,7 +98,7 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
           R"("warnings":["capacity is missing; the limit is 100","windowSeconds is missing; it is 60"]})"));
   EXPECT_THAT(create(R"("type":"FIXED_WINDOW","capacity":3,"windowSeconds":1,"cost":10)"),
               HasSubstr("every request is refused: each costs 10, more than the limit of 3"));
-  // An answer may be sent back as it is.
+  // An answer may be sent back unchanged.
   const HttpResponse back = client.Send("PUT", "/admin/policies/k5", made);
   EXPECT_EQ(back.status, 200);
   EXPECT_THAT(back.body, Not(HasSubstr("warnings")));
@@ -107,7 +107,7 @@ TEST_F(Admin, NumbersThatATypeDoesNotUseAreAcceptedAndNamed) {
                         R"(with a full quota"])"));
 }
 
-// Two people read version 1; the second to write it does not undo what the first did.
+// Two people read version 1; the second one to write must not undo the first one's change.
 TEST_F(Admin, AChangeOfAVersionThatIsGoneIsRefused) {
   Serve();
   HttpClient client = Client();
@@ -263,7 +263,7 @@ TEST_F(Admin, KeysAreShownAndReset) {
               AllOf(HasSubstr(R"(/per-user|user:42","algorithm":"FIXED_WINDOW","currentTokens":0,)"
                               R"("capacity":5,"windowRequestCount":5,"policy":"per-user",)"),
                     HasSubstr(R"("status":"LIMITED")")));
-  // Nobody is refused by a shadow policy.
+  // A shadow policy denies nothing.
   client.Post("/admin/policies", R"({"key":"watch","type":"FIXED_WINDOW","capacity":1,)"
                                  R"("windowSeconds":8640000,"match":{"plan":"*"},"shadow":true})");
   Check(R"({"descriptors":[{"plan":"free"}]})");
@@ -293,7 +293,7 @@ policies:
   };
   ASSERT_TRUE(allowed());
   ASSERT_FALSE(allowed());
-  // Charged while the other refused: 2 of 9. Both are named by /admin/explain.
+  // Charged while the other denied: 2 of 9. Both are listed by /admin/explain.
   const std::string bucket = "api%2Fper-user%7Cuser%3Az";
   EXPECT_EQ(reset("/" + bucket),
             R"({"key":"api/per-user|user:z","status":"RESET","held":true,"buckets":[)"
@@ -305,7 +305,7 @@ policies:
             R"({"status":"RESET","held":true,"buckets":[)"
             R"({"bucket":"api/per-user|user:z","policy":"per-user","held":true}]})");
   EXPECT_TRUE(allowed());
-  // Without a domain: only `api` has a policy for it.
+  // Without a domain: only `api` has a matching policy.
   for (const std::string target : {"?domain=api&user=z&route=/a%7Cb", "?user=z&route=/a%7Cb"}) {
     EXPECT_FALSE(allowed());
     const std::string body = reset(target);
@@ -354,7 +354,7 @@ policies:
   EXPECT_THAT(client.Get("/admin/explain?bucket=key%7Cuser-1").body,
               StartsWith(R"({"allowed":true,"limit":100,"remaining":100,)"));
   EXPECT_EQ(client.Get("/admin/explain?bucket=api/gone%7Cuser:z").status, 404);
-  // Two domains have a policy for users, one for addresses, none for colours.
+  // Two domains have a policy for users, one for addresses, none for colors.
   const HttpResponse which = client.Get("/admin/explain?user=z");
   EXPECT_EQ(which.status, 400);
   EXPECT_THAT(which.body,
@@ -449,7 +449,7 @@ TEST_F(Admin, ChangesAreAuditedUndoneAndRolledBack) {
   ASSERT_EQ(client.Send("POST", "/admin/reset/p", "", key).status, 200);
   EXPECT_EQ(client.Get("/admin/audit").status, 401);
   const std::string log = client.Get("/admin/audit", key).body;
-  // printf first-secret | sha256sum begins so.
+  // printf first-secret | sha256sum begins with this.
   EXPECT_THAT(log, HasSubstr("\"who\":\"key e0a5091e from 127.0.0.1\""));
   EXPECT_THAT(log, HasSubstr(R"("action":"key.reset","target":"key:p","before":null)"));
   EXPECT_THAT(log, HasSubstr(R"("action":"policy.update","target":"policy:p","before":{)"));
@@ -622,11 +622,11 @@ TEST_F(Admin, EveryDoorIsAmongWhatIsHotAndWhatHappens) {
                                    R"("policy":"trial"})")));
   EXPECT_THAT(client.Get("/admin/top?kind=limited").body,
               HasSubstr(R"("keys":[{"key":"thrifty","bucket":"cl|thrifty","count":1,)"));
-  // Whom the policy on trial would have refused.
+  // Clients that the shadow policy would have denied.
   EXPECT_THAT(client.Get("/admin/top?kind=shadow").body,
               HasSubstr(R"("keys":[{"key":"default/trial|user:new","bucket":)"
                         R"("default/trial|user:new","count":1,"error":0,"policy":"trial"}])"));
-  // Both doors: 2 and 2 passed, 1 did not.
+  // Both endpoints: 2 and 2 passed, 1 did not.
   EXPECT_THAT(client.Get("/admin/status").body, HasSubstr(R"("allowed":4,"blocked":1,)"));
 }
 

@@ -1,5 +1,5 @@
-// What is wrong, too large or too slow is answered with a clear 4xx or a closed connection, within
-// a bound, and the service goes on.
+// Invalid, oversized or slow input is answered with a clear 4xx or a closed connection, within
+// a bound, and the service continues.
 
 #include <thread>
 
@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 class BadInput : public ServiceTest {
  protected:
   void TearDown() override {
-    // Whatever happened, the service still answers and has not grown.
+    // In any case, the service still answers and has not grown.
     EXPECT_EQ(Check(R"({"key":"after"})").status, 200);
     EXPECT_LT(Resident(), std::size_t{256} << 20U);
   }
@@ -107,7 +107,7 @@ TEST_F(BadInput, SlowClientsAreTimedOut) {
   Serve({"--config", config.string()});
   TcpConnection slow(port_);
   const Stopwatch watch;
-  // A byte now and then must not stretch the limit.
+  // A byte now and then must not extend the time limit.
   slow.Send("POST /v1/check HTTP/1.1\r\n");
   std::thread dripping([&] {
     for (int i = 0; i < 8; ++i) {
@@ -132,11 +132,11 @@ TEST_F(BadInput, ManyHalfSentRequestsDoNotFillMemory) {
     try {
       connections.back().Send(begun);
     } catch (const std::runtime_error&) {
-      // Refused while it was being sent, which is the point.
+      // Refused while it was being sent, as intended.
     }
   }
   EXPECT_LT(Resident(), std::size_t{256} << 20U);
-  // Whoever asks for little is served all the same.
+  // Small requests are still served.
   EXPECT_EQ(Check(R"({"key":"small"})").status, 200);
 }
 

@@ -1,4 +1,4 @@
-// Changes of configuration beside policies: who may make them, the audit log, and back again.
+// Configuration changes other than policies: who may make them, the audit log, and undo.
 
 #include <regex>
 
@@ -20,7 +20,7 @@ class Changes : public ServiceTest {
     return client.Send(method, target, body,
                        {{"X-API-Key", "first-secret"}, {"Content-Type", "application/json"}});
   }
-  // Sends are not changes; the log gets them within a second, so at any time.
+  // Sends are not changes; they reach the log within a second, at any time.
   std::string Latest() { return Ask("GET", "/admin/audit?limit=1&except=notify.send").body; }
   HttpResponse UndoLatest() {
     const std::string latest = Latest();
@@ -30,7 +30,7 @@ class Changes : public ServiceTest {
   }
 };
 
-// printf first-secret | sha256sum begins so.
+// printf first-secret | sha256sum begins with this.
 constexpr const char* kWho = "\"who\":\"key e0a5091e from 127.0.0.1\"";
 constexpr const char* kLimit = R"({"userId":"42","rateLimit":3,"timeWindow":60})";
 
@@ -75,10 +75,10 @@ TEST_F(Changes, UsersLimitsAreAuditedAndUndone) {
 
   ASSERT_EQ(Ask("POST", "/api/config", R"({"userId":"new","rateLimit":1,"timeWindow":1})").status,
             200);
-  EXPECT_EQ(UndoLatest().status, 204);  // it was not there before
+  EXPECT_EQ(UndoLatest().status, 204);  // it did not exist before
   EXPECT_EQ(Ask("GET", "/api/config/new").status, 404);
   EXPECT_EQ(Ask("POST", "/api/send", R"({"userId":"new","message":"m"})").status, 404);
-  // A refused request is no change.
+  // A refused request is not a change.
   EXPECT_EQ(Ask("POST", "/api/config", R"({"userId":"new","rateLimit":0,"timeWindow":1})").status,
             400);
   EXPECT_THAT(Latest(), HasSubstr(R"("action":"notify.undo")"));
@@ -154,7 +154,7 @@ TEST_F(Changes, SlotConfigsAreAuditedAndUndone) {
             201);
   EXPECT_EQ(UndoLatest().status, 204);
   EXPECT_EQ(Ask("GET", "/admin/rate-limit/config/other").status, 404);
-  // Nothing is known of a cache before it was flushed.
+  // Nothing is known about a cache before it was flushed.
   ASSERT_EQ(Ask("POST", "/admin/rate-limit/cache/flush").status, 200);
   EXPECT_THAT(Latest(), HasSubstr(R"("action":"slots.flush")"));
   EXPECT_EQ(UndoLatest().status, 409);

@@ -1,4 +1,4 @@
-// Checks over HTTP as a client sees them.
+// Checks over HTTP as seen by a client.
 
 #include <atomic>
 #include <thread>
@@ -18,7 +18,7 @@ TEST_F(Checks, ABareKeyGetsTheDefaultPolicy) {
   Serve();
   const HttpResponse response = Check(R"({"key":"user-123"})");
   EXPECT_EQ(response.status, 200);
-  // Capacity 100, one taken; refill 10 a second gives it back in 100 ms.
+  // Capacity 100, one taken; at 10 a second it is refilled in 100 ms.
   EXPECT_EQ(response.body,
             R"({"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":100,)"
             R"("policy":"default"})");
@@ -38,7 +38,7 @@ TEST_F(Checks, KeysHaveBucketsOfTheirOwn) {
   const HttpResponse refused = Check(R"({"key":"a","cost":50})", "/v1/check?http_status=1");
   EXPECT_EQ(refused.status, 429);
   EXPECT_THAT(refused.body, StartsWith("{\"allowed\":false,\"limit\":100,"));
-  // 50 permits come at 10 a second: at most 5 s, and some time has passed already.
+  // 50 permits take 5 s at 10 a second, and some time has passed already.
   const int wait = std::stoi(std::string(refused.Header("Retry-After")));
   EXPECT_GE(wait, 1);
   EXPECT_LE(wait, 5);
@@ -60,7 +60,7 @@ policies:
   EXPECT_THAT(refused.body, HasSubstr("\"allowed\":false"));
   EXPECT_THAT(refused.body, HasSubstr("\"policy\":\"pay\""));
   EXPECT_THAT(std::string(refused.Header("RateLimit")), HasSubstr("\"per-user\";r=8;"));
-  // The refusal charged nothing to per-user: 10 - 2 - 1.
+  // The denial charged nothing to per-user: 10 - 2 - 1.
   EXPECT_THAT(Check(R"({"descriptors":[[{"key":"user","value":"42"}]]})").body,
               HasSubstr("\"remaining\":7"));
 }
@@ -159,7 +159,7 @@ policies:
   const auto ask = [&](const std::string& address) {
     return client.Get("/v1/auth", {{"X-Forwarded-For", address}}).status;
   };
-  // Loopback is no trusted proxy unless it is told so: the header does not count.
+  // Loopback is not a trusted proxy unless configured: the header does not count.
   EXPECT_EQ(ask("198.51.100.1"), 200);
   EXPECT_EQ(ask("198.51.100.2"), 200);
   const HttpResponse refused = client.Get("/v1/auth", {{"Accept", "application/json"}});

@@ -1,4 +1,4 @@
-// Requests that name no domain keep their limits while others make policies of other domains.
+// Requests that name no domain keep their limits when policies of other domains are created.
 
 #include "e2e/service/fixture.h"
 
@@ -67,7 +67,7 @@ TEST_F(Domains, AStartSaysThatTheyHaveMovedSinceTheLastOne) {
   ServePolicies(kLogins);
   EXPECT_THAT(Checked(), HasSubstr(R"("limit":5)"));
   EXPECT_EQ(weir_->process().Terminate(), 0);
-  // Meanwhile a second file has come, with policies of `default`.
+  // Before the next start a second file is added, with policies of `default`.
   const auto more = dir_.Write("more.yaml", R"(
 policies:
   - {name: tenants, match: {tenant: "*"}, quota: {fixed_window: {limit: 500, window: 1h}}}
@@ -76,7 +76,7 @@ policies:
   EXPECT_THAT(weir_->process().error_output(),
               HasSubstr(R"(belong to another one now before="api" now="default")"));
   EXPECT_EQ(weir_->process().Terminate(), 0);
-  // Said once: the next start changes nothing.
+  // Logged once: the next start changes nothing.
   Serve({"--policies", (dir_ / "policies.yaml").string(), "--policies", more.string()});
   EXPECT_THAT(Checked(), HasSubstr(R"("limit":0)"));
   EXPECT_FALSE(warned());

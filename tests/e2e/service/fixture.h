@@ -18,7 +18,7 @@
 
 namespace weir::test {
 
-/// `weir serve` with its HTTP door alone unless told otherwise, on a data folder of its own.
+/// `weir serve` with only its HTTP endpoint unless specified, on a separate data folder.
 class ServiceTest : public ::testing::Test {
  protected:
   void Serve(const std::vector<std::string>& more = {}) {
@@ -33,7 +33,7 @@ class ServiceTest : public ::testing::Test {
     port_ = weir_->Port("http");
   }
 
-  /// With policies from a file, which is returned.
+  /// With policies from a file, whose path is returned.
   std::filesystem::path ServePolicies(std::string_view yaml) {
     const auto file = dir_.Write("policies.yaml", yaml);
     Serve({"--policies", file.string()});

@@ -1,5 +1,5 @@
-// Keys come from clients and may hold anything: operators find, explain and reset them all the
-// same.
+// Keys come from clients and may contain anything: operators can still find, explain and reset
+// them.
 
 #include "e2e/service/fixture.h"
 
@@ -12,7 +12,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Hostile {
-  const char* json;     ///< as JSON has it, in a check and in answers
+  const char* json;     ///< as in JSON, in a check and in answers
   const char* escaped;  ///< percent-encoded
 };
 
@@ -41,7 +41,7 @@ TEST_F(HostileKeys, AreFoundExplainedListedAndReset) {
     const std::string name = key.json;
     const std::string path = key.escaped;
     ASSERT_EQ(Check("{\"key\":\"" + name + "\",\"cost\":40}").status, 200) << name;
-    // 100 is the default capacity; at most a second's refill of 10 comes back meanwhile.
+    // 100 is the default capacity; at most a second's refill of 10 is added in the meantime.
     const HttpResponse found = client.Get("/admin/metrics/" + path);
     EXPECT_EQ(found.status, 200) << name;
     EXPECT_THAT(found.body, AllOf(StartsWith("{\"key\":\"" + name + "\""), HasSubstr(":6")));
@@ -81,12 +81,12 @@ TEST_F(HostileKeys, WhatIsTooLongOrBrokenIsRefusedWithAWord) {
     const HttpResponse refused = other.Send(method, target + large);
     EXPECT_THAT(refused.status, ::testing::AnyOf(400, 414, 431)) << target;
     EXPECT_THAT(refused.body, StartsWith("{\"status\":4"));
-    // Longer than the name of a bucket, shorter than a head. Only in a query it has a bound.
+    // Longer than the name of a bucket, shorter than a head. Only a query has a bound for it.
     const HttpResponse long_key = client.Send(method, target + std::string(5000, 'x'));
     EXPECT_EQ(long_key.status, target.ends_with('=') ? 400 : 200) << target << long_key.body;
     EXPECT_EQ(client.Send(method, target + "%zz").status, 400) << target;
   }
-  // Names of policies are stored and shown everywhere: no control characters.
+  // Policy names are stored and shown everywhere: no control characters.
   EXPECT_EQ(client.Get("/admin/policies/a%0Ab").status, 400);
   EXPECT_EQ(client.Post("/admin/policies", R"({"key":"a\nb","type":"TOKEN_BUCKET"})").status, 400);
   EXPECT_THAT(client.Get("/admin/status").body, HasSubstr("\"status\":\"UP\""));

@@ -104,7 +104,7 @@ TEST_F(Lifecycle, AReloadSaysThatARestartWouldFail) {
 TEST_F(Lifecycle, EndsThoughNobodyReadsWhatItPrints) {
   const std::string pipe = (dir_.path() / "out").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // that never reads
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // never reads
   ASSERT_GE(reader, 0);
   const std::string port = std::to_string(FreePort());
   ChildProcess weir(
@@ -117,7 +117,7 @@ TEST_F(Lifecycle, EndsThoughNobodyReadsWhatItPrints) {
   client.Post("/api/config", R"({"userId":"u","rateLimit":1000,"timeWindow":60})");
   const std::string body = R"({"userId":"u","message":")" + std::string(2000, 'm') + "\"}";
   for (int i = 0; i < 100; ++i) EXPECT_EQ(client.Post("/api/send", body).status, 200);
-  // Messages that are delivered to the console fill the pipe, which takes 16 of them at least.
+  // Messages delivered to the console fill the pipe, which holds at least 16 of them.
   const auto waiting = [reader] {
     int bytes = 0;
     return ioctl(reader, FIONREAD, &bytes) == 0 ? bytes : -1;
@@ -215,7 +215,7 @@ TEST_F(Lifecycle, ACrashKeepsAnsweredPoliciesAndStateToTheLastSnapshot) {
               201);
   }
   Check(R"({"key":"k","cost":7})");
-  // Two snapshots later the charge is certainly in the file.
+  // After two more snapshots the charge is certainly in the file.
   const auto snapshot = dir_ / "data" / "limits.snapshot";
   for (int i = 0; i < 2; ++i) {
     const auto before = std::filesystem::exists(snapshot)
@@ -232,7 +232,7 @@ TEST_F(Lifecycle, ACrashKeepsAnsweredPoliciesAndStateToTheLastSnapshot) {
   EXPECT_THAT(Check(R"({"key":"k"})").body, HasSubstr("\"remaining\":2,"));
 }
 
-// Each would grant the whole limit, and save its own count over the other's.
+// Each would grant the whole limit, and overwrite the other's counts with its own.
 TEST_F(Lifecycle, TwoDoNotShareAFolder) {
   Serve();
   const std::string folder = (dir_ / "data").string();

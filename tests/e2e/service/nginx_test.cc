@@ -15,8 +15,8 @@ policies:
 )");
   const auto config = dir_.Write("weir.yaml", "trusted_proxies: [127.0.0.1]\n");
   Serve({"--policies", policies.string(), "--config", config.string()});
-  // auth_request knows 2xx, 401 and 403, so Weir is asked to refuse with 403, which becomes 429
-  // here.
+  // auth_request supports 2xx, 401 and 403, so Weir is configured to deny with 403, which becomes
+  // 429 here.
   const NginxServer nginx(R"(
     location /app {
       auth_request /weir;

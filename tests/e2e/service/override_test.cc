@@ -1,4 +1,4 @@
-// From trial to enforced, for a policy that stands in a file: through the admin API and the command
+// From shadow to enforced, for a policy from a file: through the admin API and the command
 // line.
 
 #include "e2e/service/fixture.h"
@@ -27,7 +27,7 @@ class Override : public ServiceTest {
     return first ? Ask("POST", "/admin/policies", kOverride + more)
                  : Ask("PUT", "/admin/policies/api%2Ftrial", kOverride + more);
   }
-  /// Whether the policy refuses: its limit is 1.
+  /// Whether the policy denies requests: its limit is 1.
   bool Enforced(const std::string& user) {
     const std::string body =
         R"({"domain":"api","descriptors":[{"user":")" + user + R"("}],"cost":2})";
@@ -58,7 +58,7 @@ TEST_F(Override, IsInForceAtOnceVersionedAndUndone) {
   EXPECT_FALSE(Enforced("a"));
   EXPECT_EQ(Ask("POST", "/admin/policies/api%2Ftrial/rollback", R"({"version":1})").status, 200);
   EXPECT_TRUE(Enforced("a"));
-  // Changes 1 to 3 were these; the fourth takes the third back, the fifth deletes.
+  // These were changes 1 to 3; the fourth undoes the third, the fifth deletes.
   EXPECT_EQ(Ask("POST", "/admin/audit/3/undo").status, 200);
   EXPECT_FALSE(Enforced("a"));
   EXPECT_EQ(Ask("DELETE", "/admin/policies/api%2Ftrial").status, 204);
@@ -92,7 +92,7 @@ TEST_F(Override, StaysThroughAReloadAndIsNoChangeOfTheFile) {
   const auto file = ServePolicies(kFile);
   ASSERT_EQ(Put(R"(,"shadow":false})", true).status, 201);
   const auto audit = [&] { return Ask("GET", "/admin/audit").body; };
-  // The limit becomes 3; what the override says is not the file's doing.
+  // The limit becomes 3; what the override sets is not attributed to the file.
   std::string text = kFile;
   text.replace(text.find("limit: 1"), 8, "limit: 3");
   dir_.Write("policies.yaml", text);
@@ -103,7 +103,7 @@ TEST_F(Override, StaysThroughAReloadAndIsNoChangeOfTheFile) {
   const std::string entry = changes.substr(changes.find("policy.file"));
   const std::string of_file = entry.substr(0, entry.find("policy.create"));
   EXPECT_THAT(of_file, AllOf(HasSubstr(R"("shadow":true)"), Not(HasSubstr(R"("shadow":false)"))));
-  // A policy that leaves the file leaves the override without an effect, and it is told.
+  // If a policy is removed from the file, its override has no effect, and this is reported.
   dir_.Write("policies.yaml", "policies: []\n");
   EXPECT_TRUE(WaitUntil([&] {
     return Ask("GET", "/admin/status").body.find(R"("setAside":["api/trial"])") !=
@@ -134,7 +134,7 @@ TEST_F(Override, IsOneWordOnTheCommandLine) {
   EXPECT_EQ(Weir({"enforce", "nobody"}).exit_code, 4);
   EXPECT_EQ(Weir({"enforce", "trial", "--domain", "web"}).exit_code, 4);
   EXPECT_EQ(Weir({"enforce", "trial", "--expires", "soon"}).exit_code, 2);
-  // The same words for a policy of the admin API.
+  // The same commands for a policy of the admin API.
   ASSERT_EQ(Ask("POST", "/admin/policies",
                 R"({"key":"k","type":"FIXED_WINDOW","capacity":3,"shadow":true})")
                 .status,

@@ -1,4 +1,4 @@
-// `unmatched: deny`: what no policy applies to is refused.
+// `unmatched: deny`: requests to which no policy applies are denied.
 
 #include "e2e/service/fixture.h"
 #include "support/nginx_server.h"
@@ -54,7 +54,7 @@ TEST_F(Unmatched, TheDefaultPolicyDoesNotAdmitThemAtAuth) {
               AllOf(HasSubstr("refused: no policy applies (unmatched: deny)"),
                     Not(HasSubstr(R"("note")"))));
   EXPECT_THAT(client.Get("/metrics").body, HasSubstr("weir_unmatched_total 2\n"));
-  // A policy for exactly this address is one that applies.
+  // A policy for exactly this address does apply.
   ASSERT_EQ(client
                 .Post("/admin/policies",
                       R"({"key":"127.0.0.1","type":"TOKEN_BUCKET","capacity":9,"refillRate":1})")
@@ -64,7 +64,7 @@ TEST_F(Unmatched, TheDefaultPolicyDoesNotAdmitThemAtAuth) {
 }
 
 TEST_F(Unmatched, ADefaultPolicyThatIsWrittenDownAdmitsThemAtAuth) {
-  // As written as the one that is built in.
+  // A default policy written out like the built-in one.
   const auto config = dir_.Write("weir.yaml",
                                  "unmatched: deny\ndefault_policy: {quota: {token_bucket: "
                                  "{capacity: 100, refill_per_second: 10}}}\n");

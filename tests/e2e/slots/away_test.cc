@@ -7,7 +7,7 @@
 #include "support/wait.h"
 #include "support/weir_process.h"
 
-// A service whose database of slots goes away and comes back.
+// A service whose slot database fails and recovers.
 
 namespace weir::slots {
 namespace {

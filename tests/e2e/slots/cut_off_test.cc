@@ -16,8 +16,8 @@
 #include "support/tcp_server.h"
 #include "support/wait.h"
 
-// The bank closes while events wait for a slow target. A calendar has whole minutes, so the service
-// is one that this test plays: it gives a claim with a cut-off in a moment.
+// The bank closes while events wait for a slow target. A calendar has whole minutes, so this test
+// plays the service itself: it returns a claim with an imminent cut-off.
 
 namespace weir::slots {
 namespace {
@@ -49,9 +49,9 @@ class Service {
  public:
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()); }
   Millis cut_off() const { return cut_off_; }
-  /// Since the claim, without what the processes waited for a processor.
+  /// Time since the claim, minus what the processes spent waiting for a processor.
   std::chrono::nanoseconds open_for() const { return watch_->elapsed(); }
-  /// The bodies of what was told, and the number of events in them.
+  /// The bodies of requests to `path`.
   std::vector<std::string> told(const std::string& path) const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> bodies;

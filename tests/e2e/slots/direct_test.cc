@@ -1,5 +1,5 @@
-// `weir dispatch --store` works on the database itself. What it claims is in the audit log of a
-// service that uses the database, and its metrics tell how the backlog stands there.
+// `weir dispatch --store` works on the database itself. Its claims are in the audit log of a
+// service that uses the database, and its metrics show the backlog there.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class DirectDispatch : public testing::Test {
   test::HttpClient client_;
 };
 
-// Another service on the same database has closed the bank at weekends; this one remembers the
+// Another service on the same database has closed the bank at weekends; this one caches the
 // config for five seconds.
 TEST_F(DirectDispatch, AChangeOfAConfigKeepsWhatAnotherServiceHasJustChanged) {
   ASSERT_EQ(client_.Get("/admin/rate-limit/config/pay").status, 200);
@@ -79,7 +79,7 @@ TEST_F(DirectDispatch, ItsClaimsAreAuditedAlsoIfItIsKilled) {
                     HasSubstr("weir_slots_store_up 1\n")));
   dispatcher.Kill();
   EXPECT_EQ(postgres_.Query("SELECT sum(events) FROM rate_limit_claim_note"), "2");
-  // The minute is over.
+  // Ends the minute.
   postgres_.Query("UPDATE rate_limit_claim_note SET minute = minute - 120000");
   EXPECT_TRUE(Says(client_, "/admin/audit", R"("who":"database: night-shift")"));
   EXPECT_THAT(client_.Get("/admin/audit").body,

@@ -1,5 +1,5 @@
 // `weir dispatch` between a service and a bank that misbehave: what the bank has executed is
-// reported, nothing is executed twice without a mark, and nobody waits behind somebody else's
+// reported, nothing is executed twice without a mark, and no config waits behind another's
 // backlog. Service and bank are scripts.
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// More waits for the bank than it takes in the time that a stop may take.
+// More is queued for the bank than it handles in the time that a stop may take.
 TEST(DispatchFaults, AStopReportsAllThatTheBankHasTaken) {
   std::atomic<bool> given = false;
   const Service service([&](const std::string&, int max) {
@@ -48,7 +48,7 @@ TEST(DispatchFaults, AStopReportsAllThatTheBankHasTaken) {
   EXPECT_EQ(service.done(), bank.taken());
 }
 
-// "a" has more than the bank can take; "b" has one event.
+// "a" has more than the bank can handle; "b" has one event.
 TEST(DispatchFaults, ABacklogOfOneConfigDoesNotStarveAnother) {
   std::atomic<int> number = 0;
   std::atomic<bool> given = false;
@@ -86,7 +86,7 @@ TEST(DispatchFaults, AConfigThatDoesNotExistDoesNotDelayTheOthers) {
   dispatcher->Terminate();
 }
 
-// The service refuses a whole set because of one event in it, whatever the reason.
+// The service refuses a whole set because of one event in it, for any reason.
 TEST(DispatchFaults, AReportThatIsRefusedDoesNotHoldUpTheOthers) {
   std::atomic<bool> given = false;
   const Service service(
@@ -104,8 +104,8 @@ TEST(DispatchFaults, AReportThatIsRefusedDoesNotHoldUpTheOthers) {
   EXPECT_THAT(service.done(), testing::ElementsAre("e1", "e2", "e3"));
 }
 
-// It executes a payment and dies before it answers, on a connection that was used before. Whoever
-// sends it again must say so.
+// The bank executes a payment and dies before it answers, on a reused connection. A resend
+// must be marked as such.
 TEST(DispatchFaults, ABankThatHangsUpIsNotSentTheSameAttemptAgain) {
   std::mutex mutex;
   std::map<std::string, int> seen;  // event and attempt

@@ -1,5 +1,5 @@
 // What `weir dispatch` logs about a bank and a service that misbehave: what is true, once, and also
-// when it is over. Service and bank are scripts.
+// the recovery. Service and bank are scripts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often a text has another in it.
+/// The number of occurrences of `part` in `text`.
 int Times(const std::string& text, const std::string& part) {
   int times = 0;
   for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++times;
   return times;
 }
 
-/// A bank that takes nothing until it is told to. Thread-safe.
+/// A bank that accepts nothing until it opens. Thread-safe.
 class ClosedBank {
  public:
   void Open() { open_ = true; }

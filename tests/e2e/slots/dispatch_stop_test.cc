@@ -1,5 +1,5 @@
-// `weir dispatch` is told to stop while the answer to a claim is under way: what was claimed for it
-// would otherwise wait for its lease to end.
+// `weir dispatch` is stopped while the answer to a claim is in flight: without care, the claimed
+// events would have to wait for its lease to end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(DispatchStop, WhatAClaimBringsAfterTheSignalIsDeliveredAndReported) {
                                  "pay"});
   ASSERT_EQ(asked.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
   dispatcher.Signal(SIGTERM);
-  // It looks for signals every tenth of a second, and has nothing else to do.
+  // It polls for signals every tenth of a second, and has nothing else to do.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   signalled.set_value();
   EXPECT_EQ(dispatcher.Wait(std::chrono::seconds(15)), 0) << dispatcher.error_output();
@@ -70,7 +70,7 @@ TEST(DispatchStop, WhatAClaimBringsAfterTheSignalIsDeliveredAndReported) {
   EXPECT_TRUE(done);
 }
 
-// No retry helps with that.
+// A retry would not help.
 TEST(DispatchStop, EndsWhenNobodyReadsTheEventsAnyMore) {
   const test::TcpServer service([&](test::TcpConnection& connection) {
     const std::string head = connection.ReadThrough("\r\n\r\n");

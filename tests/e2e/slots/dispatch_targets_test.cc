@@ -44,7 +44,7 @@ class DispatchTargets : public testing::Test {
                 std::to_string(i) + "\"}";
     }
     Post("/api/v1/slots/batch", R"({"events":[)" + events + "]}", 200);
-    // What comes next, a Kafka that starts, may take longer than a connection may be idle.
+    // What follows, starting Kafka, may take longer than a connection may be idle.
     client_.Disconnect();
   }
 
@@ -62,7 +62,7 @@ class DispatchTargets : public testing::Test {
     return std::make_unique<test::ChildProcess>(argv);
   }
 
-  // Each of them: one that waits for its next attempt is neither due nor claimed.
+  // Whether each is done: one that waits for its next attempt is neither due nor claimed.
   bool AllDone() {
     const std::string done = client_.Get("/api/v1/slots/due?config=pay&state=DONE&limit=1000").body;
     int count = 0;
@@ -100,7 +100,7 @@ TEST_F(DispatchTargets, StandardOutputHasALineForEachEvent) {
 
 TEST_F(DispatchTargets, KafkaHasAMessageForEachEventUnderItsId) {
   const test::KafkaServer kafka;
-  // What is slower than that may come twice.
+  // A slower delivery may happen twice.
   auto dispatcher = Dispatch({"--kafka", kafka.url(), "--topic", "payments", "--delivery-timeout",
                               "60", "--lease", "120"});
   ASSERT_TRUE(test::WaitUntil([&] { return AllDone(); })) << dispatcher->error_output();
@@ -129,7 +129,7 @@ TEST_F(DispatchTargets, AKafkaThatIsAwayLosesNothing) {
   EXPECT_EQ(keys.size(), static_cast<std::size_t>(kEvents));
 }
 
-// A webhook that takes its time: the queue in front of it is longer than the leases.
+// A slow webhook: the queue in front of it takes longer than the leases.
 TEST_F(DispatchTargets, WhatWaitsForASlowWebhookIsNotDeliveredAfterItsLease) {
   std::mutex mutex;
   std::map<std::string, int> times;
@@ -156,7 +156,7 @@ TEST_F(DispatchTargets, WhatWaitsForASlowWebhookIsNotDeliveredAfterItsLease) {
   for (const auto& [event, count] : times) EXPECT_EQ(count, 1) << event;
 }
 
-// e3 is refused for good, e5 fails whenever it comes, all others are taken.
+// e3 is refused permanently, e5 fails every time, all others are accepted.
 TEST_F(DispatchTargets, AWebhookHasAFewRequestsAtATimeAndItsRefusalsAreDeadLetters) {
   std::atomic<int> now = 0;
   std::atomic<int> most = 0;
@@ -222,11 +222,11 @@ double MetricOf(const std::string& text, const std::string& name) {
   return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size() + 2));
 }
 
-// e3 is refused for good, e5 fails whenever it comes, all others are taken.
+// e3 is refused permanently, e5 fails every time, all others are accepted.
 TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
-  // A failure counts only if others were taken since the event was last tried. So half of them are
-  // taken between the arrival of e5 and its first failure, and the others between that and its
-  // second.
+  // A failure counts only if others were delivered since the event was last tried. So half of them
+  // are accepted between the arrival of e5 and its first failure, and the others between that and
+  // its second.
   constexpr int kHalf = kEvents / 2;
   std::atomic<int> others = 0;
   std::atomic<bool> arrived = false;
@@ -252,7 +252,7 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
                       " X\r\nContent-Length: 0\r\n\r\n");
     }
   });
-  // As long as the bank waits for its turn.
+  // Timeouts as long as the bank waits for its turn.
   auto dispatcher = Dispatch(
       {"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay", "--workers", "64",
        "--attempts", "2", "--metrics", "0", "--delivery-timeout", "120", "--lease", "240"});
@@ -286,7 +286,7 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
   EXPECT_EQ(MetricOf(text, "weir_dispatch_deliveries_total{result=\"left\"}"), 0);
   EXPECT_EQ(MetricOf(text, "weir_dispatch_lost_total"), 0);
   EXPECT_EQ(MetricOf(text, "weir_dispatch_late_seconds_count"), kEvents - 2);
-  // They were for 2025.
+  // They were due in 2025.
   EXPECT_EQ(MetricOf(text, "weir_dispatch_late_seconds_bucket{le=\"3600\"}"), 0);
   EXPECT_EQ(MetricOf(text, "weir_dispatch_target_up"), 1);
   EXPECT_EQ(MetricOf(text, "weir_dispatch_store_up"), 1);
@@ -299,7 +299,7 @@ TEST_F(DispatchTargets, TheDispatchersOwnMetricsTellWhatBecameOfItsClaims) {
 }
 
 TEST_F(DispatchTargets, MetricsTellThatTheTargetIsDown) {
-  const test::TcpServer bank([](test::TcpConnection&) {});  // hangs up
+  const test::TcpServer bank([](test::TcpConnection&) {});  // closes without answering
   auto dispatcher =
       Dispatch({"--webhook", "http://127.0.0.1:" + std::to_string(bank.port()) + "/pay",
                 "--metrics", "127.0.0.1:0"});

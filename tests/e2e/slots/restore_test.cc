@@ -1,4 +1,4 @@
-// `weir restore`: a backup that is put in place does not execute payments again unnoticed.
+// `weir restore`: after a backup is restored, payments are not executed again unnoticed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `weir dispatch` stands between in tests: a service and a bank that are scripts.
+// The two sides of `weir dispatch` in tests: a service and a bank that are scripts.
 
 #include <functional>
 #include <memory>
@@ -52,7 +52,7 @@ inline std::string EventJson(const std::string& id, const std::string& config, i
          "\"}";
 }
 
-/// A service that hands out what `claim` makes and notes what it is told. Thread-safe.
+/// A service that returns what `claim` makes and records its requests. Thread-safe.
 class Service {
  public:
   struct Given {
@@ -60,7 +60,7 @@ class Service {
     int attempt = 1;
   };
   using Claim = std::function<std::vector<Given>(const std::string& config, int max)>;
-  /// The status that a report is refused with; 0: it is not.
+  /// The status with which a report is refused; 0: it is accepted.
   using Refuse = std::function<int(const std::string& body)>;
 
   explicit Service(Claim claim, Refuse refuse = {})
@@ -124,7 +124,7 @@ class Service {
   test::TcpServer server_;  // last: it uses the others
 };
 
-/// A bank that takes its time and everything. Thread-safe.
+/// A bank that is slow and accepts everything. Thread-safe.
 class SlowBank {
  public:
   explicit SlowBank(std::chrono::milliseconds time)

@@ -14,7 +14,7 @@
 #include "support/wait.h"
 #include "support/weir_process.h"
 
-// The program as its users see it: `weir serve`, the HTTP API, and `weir slots`, on both stores.
+// The program as seen by its users: `weir serve`, the HTTP API, and `weir slots`, on both stores.
 
 namespace weir::slots {
 namespace {
@@ -220,7 +220,7 @@ TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
       "--out",  (dir_ / "answers.jsonl").string()};
   ASSERT_EQ(Tool(words).exit_code, 0);
   const std::string whole = test::ReadFile(dir_ / "answers.jsonl");
-  // As if it had been killed while it wrote the answer of the 1,501st event.
+  // As if it had been killed while writing the answer to the 1,501st event.
   std::size_t cut = 0;
   for (int i = 0; i < 1'500; ++i) cut = whole.find('\n', cut) + 1;
   dir_.Write("answers.jsonl.part", whole.substr(0, cut + 20));
@@ -228,7 +228,7 @@ TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.error_output;
   EXPECT_THAT(resumed.output, HasSubstr("1500 already assigned"));
   EXPECT_THAT(resumed.output, HasSubstr("1500 existing"));
-  // The same answers, but for the status of those that were asked twice.
+  // The same answers, except for the status of those that were requested twice.
   std::string expected = whole;
   for (std::size_t at = cut; (at = expected.find("\"NEW\"", at)) != std::string::npos;) {
     expected.replace(at, 5, "\"EXISTING\"");
@@ -236,7 +236,7 @@ TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
   EXPECT_EQ(test::ReadFile(dir_ / "answers.jsonl"), expected);
 }
 
-// Whoever repeats an interrupted import sees only the last exit code.
+// After repeating an interrupted import, one sees only the last exit code.
 TEST_P(Slots, AResumedImportStillTellsOfTheConflictsBefore) {
   Configure(10);
   http_->Post("/api/v1/slots", Event("j0", "2025-06-01T08:00:00Z"));

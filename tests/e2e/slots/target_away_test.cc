@@ -87,7 +87,7 @@ class Bank {
         case Mode::kRejects:
           connection.Send("HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n");
           continue;
-        case Mode::kRedirects:  // to a page that says when it will be back
+        case Mode::kRedirects:  // to a maintenance page
           connection.Send("HTTP/1.1 302 Later\r\nLocation: /away\r\nContent-Length: 0\r\n\r\n");
           continue;
         case Mode::kAnswers401:  // the token has expired

@@ -1,6 +1,6 @@
 #pragma once
 
-// The ways in which a program can charge afterwards, reserve and settle, as one interface.
+// The ways to charge afterwards, reserve and settle, as one interface.
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace weir::test {
 
-/// What an answer says of a key.
+/// What an answer reports about a key.
 struct Standing {
   Standing(bool is_allowed, std::int64_t is_left) : allowed(is_allowed), remaining(is_left) {}
   bool operator==(const Standing&) const = default;
@@ -42,7 +42,7 @@ class BudgetDoor {
   virtual Standing Check(const std::string& key, std::int64_t cost) = 0;
   virtual Standing Overdraw(const std::string& key, std::int64_t cost) = 0;
   virtual Standing Refund(const std::string& key, std::int64_t cost) = 0;
-  /// `text`: what settles it; empty if it was refused.
+  /// `text`: the text to settle it with; empty if it was refused.
   virtual Standing Reserve(const std::string& key, std::int64_t cost, std::string& text) = 0;
   virtual bool Settle(const std::string& text, std::int64_t cost, Standing& standing) = 0;
 };
@@ -210,7 +210,7 @@ class RespBudgets final : public BudgetDoor {
   TcpConnection connection_;
 };
 
-/// A program's own limiter on the same store; the quota goes with the call.
+/// A program's own limiter on the same store; the quota is passed with each call.
 class LibraryBudgets final : public BudgetDoor {
  public:
   /// `quota_of`: the quota of a key.

@@ -1,5 +1,5 @@
-// What is charged afterwards, and what is reserved and settled: the same through every door and in
-// the library, under every algorithm and on every kind of store, as arithmetic has it.
+// Charging afterwards, and reserving and settling: the same through every endpoint and in
+// the library, under every algorithm and on every kind of store, as calculated by hand.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -32,7 +32,7 @@ struct Kind {
   Quota same;  ///< for programs that use the library
 };
 
-/// 100 of each, and nothing comes back by itself within a test.
+/// 100 of each, and nothing is refilled within a test.
 const std::vector<Kind>& Budgets() {
   static const std::vector<Kind> kinds = {
       {"bucket", "token_bucket: { capacity: 100, refill: 1, period: 1000h }",
@@ -46,7 +46,7 @@ const std::vector<Kind>& Budgets() {
   return kinds;
 }
 
-/// Each test and door has its own key.
+/// Each test and endpoint has its own key.
 std::string KeyOf(const std::string& kind, const std::string& use, const std::string& door) {
   return kind + "-" + use + "-" + door;
 }
@@ -109,7 +109,7 @@ struct World {
 class BudgetsTest : public ::testing::TestWithParam<std::string> {
  protected:
   BudgetsTest() {
-    // Tests go from store to store, so all stay until the end.
+    // Tests alternate between stores, so all of them stay until the end.
     std::unique_ptr<World>& world = worlds_[GetParam()];
     if (world == nullptr) world = std::make_unique<World>(GetParam());
   }
@@ -126,7 +126,7 @@ TEST_P(BudgetsTest, WhatIsChargedAfterwardsCountsAndLeavesADebt) {
       const std::string key = KeyOf(kind.name, "spent", door->name());
       SCOPED_TRACE(key);
       EXPECT_EQ(door->Check(key, 60), Standing(true, 40));
-      EXPECT_EQ(door->Check(key, 60), Standing(false, 40));    // an ordinary one must fit
+      EXPECT_EQ(door->Check(key, 60), Standing(false, 40));    // an ordinary check must fit
       EXPECT_EQ(door->Overdraw(key, 60), Standing(false, 0));  // 120 of 100
       EXPECT_EQ(door->Overdraw(key, 0), Standing(false, 0));
       EXPECT_EQ(door->Check(key, 1), Standing(false, 0));
@@ -174,7 +174,7 @@ TEST_P(BudgetsTest, AnEstimateIsReservedAndSettledAtItsRealCost) {
   }
 }
 
-/// One descriptor of the domain `edge`, with hits of its own.
+/// Reports one descriptor of the domain `edge`, with its own hits.
 RateLimitResponse Report(RateLimitService::Stub& stub, const std::string& kind, std::uint64_t hits,
                          bool back = false) {
   RateLimitRequest request;

@@ -1,5 +1,5 @@
-// Processes on a Redis Cluster: keys spread over the masters as far as the policies allow it, and a
-// request is still charged all or none.
+// Processes on a Redis Cluster: keys are spread over the masters as far as the policies allow it,
+// and a request is still charged all or none.
 
 #include <gtest/gtest.h>
 

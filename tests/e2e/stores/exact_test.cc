@@ -55,7 +55,7 @@ policies:
 struct World {
   explicit World(const std::string& kind)
       : server(StoreServer::Make(kind)),
-        // Long enough for a busy machine: here nothing must be decided without the store.
+        // Long enough for a busy machine: nothing must be decided without the store here.
         nodes(4, server->url(), kPolicies, {"--store-timeout", "5s", "--threads", "1"}) {}
 
   std::unique_ptr<StoreServer> server;
@@ -65,7 +65,7 @@ struct World {
 class ExactTest : public ::testing::TestWithParam<std::string> {
  protected:
   ExactTest() {
-    // Tests go from store to store, so all stay until the end.
+    // Tests alternate between stores, so all of them stay until the end.
     std::unique_ptr<World>& world = worlds_[GetParam()];
     if (world == nullptr) world = std::make_unique<World>(GetParam());
   }
@@ -76,8 +76,8 @@ class ExactTest : public ::testing::TestWithParam<std::string> {
   static inline std::map<std::string, std::unique_ptr<World>> worlds_;
 };
 
-/// 64 clients, each of which asks for the hot key through one process and for 50 of the others
-/// through another, in turn, until told to stop. In a round each of the others is asked once.
+/// 64 clients, each of which checks the hot key through one process and 50 of the others
+/// through another, in turn, until Stop. In a round each of the others is checked once.
 class MixedLoad {
  public:
   explicit MixedLoad(const std::vector<std::uint16_t>& ports) : ports_(ports), clients_(kClients) {
@@ -88,7 +88,7 @@ class MixedLoad {
   MixedLoad& operator=(const MixedLoad&) = delete;
 
   std::size_t rounds_begun() const { return next_ / kPieces; }
-  /// Some client was refused the hot key.
+  /// Whether any client was denied the hot key.
   bool refused() const { return refused_; }
   void Stop() {
     stopping_ = true;
@@ -115,7 +115,7 @@ class MixedLoad {
 
  private:
   static constexpr std::size_t kPerRequest = 50;
-  static constexpr std::size_t kPieces = kOtherKeys / kPerRequest;  // of a round
+  static constexpr std::size_t kPieces = kOtherKeys / kPerRequest;  // per round
 
   struct Client {
     std::vector<CheckRecord> hot;
@@ -177,16 +177,16 @@ TEST_P(ExactTest, AHotKeyAndTenThousandOthersAreGrantedExactlyTheirsInEveryWindo
   MixedLoad load(ports());
   const std::int64_t began = WallNanos();
   std::this_thread::sleep_for(3500ms);
-  // The others have 3 permits a day and are asked at least 4 times.
+  // The others have 3 permits a day and are checked at least 4 times.
   EXPECT_TRUE(WaitUntil([&] { return load.rounds_begun() >= 4 && load.refused(); }));
   load.Stop();
   const std::int64_t ended = WallNanos();
   ASSERT_EQ(load.failed(), 0U);
 
   const std::vector<CheckRecord> hot = load.Hot();
-  std::map<std::int64_t, std::int64_t> least;  // granted in a window for sure
+  std::map<std::int64_t, std::int64_t> least;  // certainly granted in a window
   std::map<std::int64_t, std::int64_t> most;   // granted in it at most
-  std::map<std::int64_t, std::int64_t> asked;  // in it for sure
+  std::map<std::int64_t, std::int64_t> asked;  // certainly requested in it
   for (const CheckRecord& record : hot) {
     const std::int64_t from = record.sent / kWindow;
     const std::int64_t to = record.answered / kWindow;
@@ -197,8 +197,8 @@ TEST_P(ExactTest, AHotKeyAndTenThousandOthersAreGrantedExactlyTheirsInEveryWindo
   }
   const auto reason = ExplainFixedWindow(hot, kLimit, kWindow);
   EXPECT_FALSE(reason) << *reason;
-  // Who asks is granted while there is something left. On a machine that is not very busy 64
-  // clients ask much more often than 200 times a second, so every whole window is used up.
+  // Checks are granted while permits are left. On a machine that is not very busy 64
+  // clients send far more than 200 checks a second, so every whole window is used up.
   std::int64_t whole = 0;
   for (std::int64_t window = began / kWindow + 1; window < ended / kWindow; ++window) {
     EXPECT_LE(least[window], kLimit);
@@ -236,7 +236,7 @@ TEST_P(ExactTest, ATokenBucketIsFilledAndEmptiedInOneOrder) {
   }
   const auto reason = ExplainTokenBucket(history, 3, kWindow);
   EXPECT_FALSE(reason) << *reason;
-  EXPECT_GE(granted, 5);  // 3 at once and one after each of the 2 seconds
+  EXPECT_GE(granted, 5);  // 3 at first and one after each of the 2 seconds
 }
 
 TEST_P(ExactTest, AResetOnOneNodeOpensTheKeyOnAllWithinASecond) {
@@ -252,7 +252,7 @@ TEST_P(ExactTest, AResetOnOneNodeOpensTheKeyOnAllWithinASecond) {
   }
   ASSERT_EQ(http[1].Post("/admin/reset/blocked", "").status, 200);
   const Stopwatch watch;
-  // 90 of 100, while 10 a second flow in: without the reset it would take 8 seconds.
+  // 90 of 100, while 10 a second are refilled: without the reset it would take 8 seconds.
   EXPECT_TRUE(WaitUntil([&] {
     return http[3]
                .Post("/v1/check", R"({"key":"blocked","cost":90})")
@@ -276,17 +276,17 @@ TEST_P(ExactTest, AResetOfAPolicysBucketIsTruthfulAndReachesTheOtherNodesRefusal
     for (const std::string& target : {"/admin/reset/" + bucket, "/admin/reset?bucket=" + bucket,
                                       "/admin/reset?" + policy + "=z"}) {
       SCOPED_TRACE(target);
-      // The reset before was on another node: this one may go on refusing until it has heard of it.
+      // The earlier reset was on another node: this one may keep denying until it is notified.
       ASSERT_TRUE(WaitUntil([&] { return allowed(http[0]); }));
       while (allowed(http[0])) {
       }
-      ASSERT_FALSE(allowed(http[3]));  // and node 3 knows it now
+      ASSERT_FALSE(allowed(http[3]));  // and node 3 has cached it now
       const HttpResponse reset = http[1].Post(target, "");
       ASSERT_EQ(reset.status, 200) << reset.body;
       EXPECT_NE(reset.body.find(R"("held":true,"buckets":[)"), std::string::npos) << reset.body;
       EXPECT_NE(reset.body.find(R"("policy":")" + policy + R"(","held":true})"), std::string::npos)
           << reset.body;
-      // A refusal is kept for a second: sooner means that it was forgotten.
+      // A denial is cached for a second: an earlier grant means that it was dropped.
       const Stopwatch watch;
       EXPECT_TRUE(WaitUntil([&] { return allowed(http[3]); }));
       EXPECT_LT(watch.elapsed(), 800ms);

@@ -1,4 +1,4 @@
-// What /admin/explain tells of leased policies: what this node holds, all its threads together.
+// What /admin/explain reports about leased policies: what this node holds, all its threads
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// GET /admin/metrics lists the keys of whatever store there is.
+// GET /admin/metrics lists the keys of any kind of store.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -112,7 +112,7 @@ TEST_P(KeysTest, AreListedPageByPageWithWhatIsUsed) {
     users.insert("default/p|user:u" + std::to_string(i));
   }
   EXPECT_EQ(List("limit=10&prefix=default/p"), users);
-  // 25 by 10; but a reply of Redis to SCAN may have more keys than were asked for.
+  // 25 in pages of 10; but a reply of Redis to SCAN may have more keys than requested.
   EXPECT_GE(pages_, GetParam().starts_with("redis") ? 2 : 3);
   std::set<std::string> some;
   for (int i = 20; i < 30; ++i) some.insert("default/p|user:u" + std::to_string(i));
@@ -142,7 +142,7 @@ TEST_P(DistantKeysTest, AStoreThatHangsHoldsNobodyUp) {
   HttpClient other(port_);
   client_.SendRaw("GET /admin/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   EXPECT_EQ(other.Get("/healthz").status, 200);
-  EXPECT_LT(watch.elapsed(), 900ms);  // the one reactor goes on
+  EXPECT_LT(watch.elapsed(), 900ms);  // the only reactor keeps working
   const HttpResponse refused = client_.ReadResponse("GET");
   EXPECT_EQ(refused.status, 503) << refused.body;
   EXPECT_LT(watch.elapsed(), 6s);

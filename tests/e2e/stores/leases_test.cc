@@ -1,5 +1,5 @@
-// Several concurrency policies on one check: what it holds of all of them comes back together,
-// through every door and on every kind of store.
+// Several concurrency policies on one check: the permits of all of them are released together,
+// through every endpoint and on every kind of store.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-// Long leases: within the test nothing comes back by itself.
+// Long leases: nothing expires within the test.
 constexpr std::string_view kPolicies = R"(
 policies:
   - { name: own, match: { user: "*" }, quota: { concurrency: { limit: 1, lease: 1h } } }
@@ -100,7 +100,7 @@ TEST_P(LeasesTest, OverHttp) {
   }
   EXPECT_THAT(client.Post("/v1/release", Body("a", again)).body, HasSubstr(R"("released":true)"));
 
-  // The same question by a proxy: who asks is in the fields of the request. No user: only `all`.
+  // The same check by a proxy: the client is in the request's fields. No user: only `all`.
   const HttpResponse auth = client.Get("/v1/auth");
   EXPECT_EQ(auth.status, 200);
   const std::string held(auth.Header("X-RateLimit-Leases"));
@@ -148,7 +148,7 @@ TEST_P(LeasesTest, OverGrpcAndResp) {
   EXPECT_FALSE(release("a", a.leases()));
   EXPECT_EQ(check("c").verdict(), v1::ALLOWED);
 
-  // A bare key meets one policy, so its lease is all there is.
+  // A bare key matches one policy, so its lease is the only one.
   TcpConnection resp(weir.Port("resp"));
   resp.Send("WEIR.CHECK job\r\n");
   const std::string granted = "*8\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n$3\r\njob\r\n";
@@ -185,10 +185,10 @@ TEST_P(LeasesTest, TheProxyGivesThemBackWhenTheResponseEnds) {
   HttpClient slow(port);
   HttpClient quick(port);
   slow.SendRaw("GET /wait HTTP/1.1\r\nHost: h\r\nX-User: a\r\n\r\n");
-  slow.connection().ReadThrough("\r\n\r\n1");  // it is under way
+  slow.connection().ReadThrough("\r\n\r\n1");  // it is in progress
   EXPECT_EQ(status(quick, "a"), 429);
-  // One after the other on one connection: each finds what the one before gave back, though both
-  // need a permit of their own and one of `all`, of which one is left.
+  // One after the other on one connection: each finds what the one before released, though both
+  // need a permit of their own and one of `all`, which has one left.
   for (int i = 0; i < 10; ++i) EXPECT_EQ(status(quick, "b"), 200);
   open = true;
   slow.connection().ReadThrough("2");

@@ -1,4 +1,4 @@
-// weir::Limiter beside the service: whichever decides, the answers and the buckets are the same.
+// weir::Limiter next to the service: whichever decides, the answers and the buckets are the same.
 
 #include "weir/limiter.h"
 

@@ -1,4 +1,4 @@
-// A store that comes back without its data gives everybody a full quota. That is said where an
+// A store that restarts without its data gives everyone a full quota. That is reported where an
 // operator looks.
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// A node on a store, and what it says of it.
+/// A node on a store, and what it reports about it.
 class Watched {
  public:
   explicit Watched(const std::string& store)
@@ -63,7 +63,7 @@ TEST(LostState, OfARedisIsInTheLogTheMetricsAndTheStatus) {
   node.ExpectLoss(1);
 }
 
-/// Empties a database, sets its mark back as an older backup would have it, and makes it again.
+/// Empties a database, resets its mark as in an older backup, and recreates it.
 template <typename Server>
 void ExpectLossesAreNoticed(Server& server, const std::string& id, const std::string& all_again) {
   Watched node(server.url());
@@ -71,7 +71,7 @@ void ExpectLossesAreNoticed(Server& server, const std::string& id, const std::st
   const std::string mark = " WHERE " + id + " = '#weir-mark'";
   const auto number = [&] { return server.Query("SELECT fresh_at FROM weir_limits" + mark); };
   ASSERT_TRUE(WaitUntil([&] { return !number().empty(); }));
-  // It grows, which is not a loss, and is nobody's key.
+  // It grows, which is not a loss, and is not listed as a key.
   const std::string first = number();
   ASSERT_TRUE(WaitUntil([&] { return number() > first; }));
   node.ExpectNoLoss();

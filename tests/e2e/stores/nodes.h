@@ -9,7 +9,7 @@
 
 namespace weir::test {
 
-/// Several `weir serve` on one store, with the same policies and data folders of their own.
+/// Several `weir serve` on one store, with the same policies and separate data folders.
 class Nodes {
  public:
   Nodes(std::size_t count, const std::string& store, std::string_view policies,

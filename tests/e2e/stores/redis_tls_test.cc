@@ -1,4 +1,4 @@
-// Two services that share limits through a Redis, or a cluster of them, that wants TLS and a
+// Two services that share limits through a Redis, or a cluster of them, that requires TLS and a
 // password.
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_F(RedisTlsTest, TwoNodesShareLimitsAndTellEachOtherWhatToForget) {
   EXPECT_THAT(Check(first, 60), HasSubstr(kAllowed));
   EXPECT_THAT(Check(second, 100), Not(HasSubstr(kAllowed)));
   EXPECT_EQ(first.Post("/admin/reset/u", "").status, 200);
-  // The second node remembers its refusal until it is told.
+  // The second node caches its denial until it is notified.
   const Stopwatch watch;
   EXPECT_TRUE(WaitUntil([&] { return Check(second, 100).find(kAllowed) != std::string::npos; }));
   EXPECT_LT(watch.elapsed(), 3s);
@@ -108,7 +108,7 @@ TEST_F(RedisTlsTest, AWrongPasswordIsSaidAtOnceAndNotRepeated) {
   WeirProcess weir(Serve(url, "wrong"));
   const Stopwatch watch;
   EXPECT_EQ(weir.process().Wait(60s), 1);
-  // A store that does not answer is waited for for 5 s.
+  // The timeout for a store that does not answer is 5 s.
   EXPECT_LT(watch.elapsed(), 4s);
   const std::string said = weir.process().error_output() + weir.process().output();
   EXPECT_THAT(said, HasSubstr(" authentication failed: "));

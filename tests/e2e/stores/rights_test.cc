@@ -1,5 +1,5 @@
-// Separated rights: somebody who may make tables runs `weir migrate`, and the service runs as a
-// user with the rights that docs/reference/configuration.md names, and no others.
+// Separate privileges: a user who may create tables runs `weir migrate`, and the service runs as a
+// user with the privileges documented in docs/reference/configuration.md, and no others.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ void ExpectDocumentedRightsDo(const std::string& more = {}) {
   ExpectLimitOfThree(client);
   ExpectPoliciesChange(client);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); })) << nodes[0].process().error_output();
-  // Nor does it need more when it is told to make them: all are there.
+  // Nor does it need more when it is configured to create them: all exist.
   Nodes making(1, As(server.url(), "low"), kPolicies, {"--store-timeout", "10s"});
   HttpClient other(making.ports()[0]);
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(other); })) << making[0].process().error_output();
@@ -93,8 +93,8 @@ TEST(Rights, MysqlNeedsThoseThatAreDocumented) {
   ExpectDocumentedRightsDo<MysqlServer>();
 }
 
-// It refuses a locking read of columns to a user who may do everything with the table and nothing
-// with the database.
+// It refuses a locking read of columns to a user with all privileges on the table and none
+// on the database.
 TEST(Rights, Mysql8NeedsThoseThatAreDocumented) {
   if (!Mysql8Server::Absence().empty()) GTEST_SKIP() << Mysql8Server::Absence();
   ExpectDocumentedRightsDo<Mysql8Server>("GRANT SELECT ON weir.* TO low@'%', low@localhost");
@@ -121,7 +121,7 @@ TEST(Rights, WhatTheChannelLacksIsSaidOnce) {
   };
   ASSERT_TRUE(WaitUntil([&] { return said() == 1; }));
   EXPECT_FALSE(WaitUntil([&] { return said() > 1; }, std::chrono::seconds(2)));
-  // Once it has the right, it comes up by itself.
+  // Once it has the privilege, it recovers by itself.
   server.Query("GRANT SELECT, INSERT, DELETE ON weir.weir_messages TO low@'%', low@localhost");
   EXPECT_TRUE(WaitUntil([&] { return ChannelUp(client); }));
 }
@@ -142,8 +142,8 @@ TEST(Rights, PostgresNeedsThoseThatAreDocumented) {
       "GRANT SELECT, INSERT, UPDATE, DELETE ON rate_limit_store, notify_key, "
       "notify_message, notify_dead_letter, notify_delayed, notify_preference, notify_sender TO "
       "low");
-  // A table that a new version makes must be in the list, or the next upgrade fails where rights
-  // are granted one by one.
+  // A table created by a new version must be in the list, or the next upgrade fails where
+  // privileges are granted one by one.
   EXPECT_EQ(server.Query("SELECT string_agg(relname, ' ') FROM pg_class WHERE relkind = 'r' AND "
                          "relnamespace = 'public'::regnamespace AND "
                          "NOT has_table_privilege('low', oid, 'SELECT')"),

@@ -67,7 +67,7 @@ TEST(SeveralStores, EachPolicyIsExactInItsStoreAndAllOrNothingHoldsOverBoth) {
   const auto new_store = StoreServer::Make("redis");
   Nodes nodes(2, "main", kPolicies, Flags("main=" + old_store->url() + ",new=" + new_store->url()));
   const std::string both = R"({"domain":"api","descriptors":[{"user":"u","route":"/a"}]})";
-  // Five pass: then the route is used up, and the user is charged nothing more.
+  // Five pass: then the route is used up, and the user is not charged any more.
   int passed = 0;
   for (int i = 0; i < 12; ++i) passed += Passes(nodes.ports()[i % 2], both) ? 1 : 0;
   EXPECT_EQ(passed, 5);
@@ -76,7 +76,7 @@ TEST(SeveralStores, EachPolicyIsExactInItsStoreAndAllOrNothingHoldsOverBoth) {
     return !Passes(nodes.ports()[0], R"({"domain":"api","descriptors":[{"user":"u"}]})");
   }));
   const std::int64_t more = Allowed(load.Stop());
-  // The looks of WaitUntil passed, too, until the last.
+  // The checks in WaitUntil passed, too, except the last.
   EXPECT_LE(passed + more, kLimit);
   EXPECT_GE(passed + more, kLimit - 100);
 
@@ -105,7 +105,7 @@ TEST(SeveralStores, OneThatIsAwayLeavesTheOthersPolicies) {
   EXPECT_TRUE(Passes(nodes.ports()[0], R"({"domain":"api","descriptors":[{"route":"/b"}]})"));
 }
 
-// Nodes share their policies, and one of them has not been given the store that a policy names.
+// Nodes share their policies, and one of them is not configured with the store that a policy names.
 TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
   const auto shared = StoreServer::Make("redis");
   const std::vector<std::string> policies = {"--policy-store", shared->url(), "--threads", "1"};
@@ -134,7 +134,7 @@ TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
                         R"(the configuration has no stores"])"));
   EXPECT_THAT(here.Get("/metrics").body, HasSubstr("weir_policies_not_applied 1"));
   EXPECT_THAT(here.Get("/readyz").status, 200);
-  // It changes policies itself, too, and hears when the other one is gone.
+  // It also changes policies itself, and notices when the other one is deleted.
   EXPECT_EQ(here.Post("/admin/policies",
                       R"({"key":"own","quota":{"fixed_window":{"limit":3,"window":"1m"}}})")
                 .status,
@@ -143,7 +143,7 @@ TEST(SeveralStores, ANodeThatLacksAStoreSaysSoAndTakesAllOtherChanges) {
   EXPECT_THAT(here.Get("/admin/status").body, HasSubstr(R"("cannotApply":[])"));
 }
 
-/// While it lives, nodes are started with keys on their way from the store `main` to `new`.
+/// During its lifetime, nodes are started with keys moving from the store `main` to `new`.
 class Moving {
  public:
   Moving() {
@@ -184,7 +184,7 @@ TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
   };
   const Moving moving;
   std::int64_t passed = 0;
-  // Both nodes at once, each at its own stage, and about 60 requests let through.
+  // Both nodes in parallel, each at its own stage, with about 60 requests admitted.
   const auto run = [&](Nodes& a, Nodes& b) {
     CheckLoad load({a.ports()[0], b.ports()[0]}, 4, body, 5ms);
     std::this_thread::sleep_for(100ms);
@@ -195,22 +195,22 @@ TEST_P(MoveTest, NoKeyGetsAFreshQuotaOnItsWayFromOneStoreToAnother) {
   run(*one, *two);  // before
   EXPECT_GT(passed, 0);
   two = start("100", "0");
-  run(*one, *two);  // one has not heard of the move
+  run(*one, *two);  // one does not know about the move yet
   const auto levelled = std::chrono::steady_clock::now();
   one = start("100", "0");
   run(*one, *two);  // both charge both stores
-  // What the first one charged meanwhile is levelled when the key is due again, which is after four
+  // What the first one charged in the meantime is leveled when the key is due again, after four
   // store timeouts: the guide waits for five.
   std::this_thread::sleep_until(levelled + 5 * kStoreTimeout);
   run(*one, *two);
   two = start("100", "100");
-  run(*one, *two);  // one still charges both, the other the new store alone
+  run(*one, *two);  // one still charges both, the other only the new store
   one = start("100", "100");
   CheckLoad rest({one->ports()[0], two->ports()[0]}, 4, body);
   EXPECT_TRUE(WaitUntil([&] { return !Passes(one->ports()[0], body) || (++passed, false); }));
   passed += Allowed(rest.Stop());
   EXPECT_LE(passed, kLimit);
-  // What was under way while a key was levelled may be counted twice, not more.
+  // Requests under way while a key was leveled may be counted twice, but not more.
   EXPECT_GE(passed, kLimit - 16);
 }
 

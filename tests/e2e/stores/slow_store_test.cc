@@ -1,5 +1,5 @@
-// The gRPC door and the proxy while the store stands still: every request is answered in time by
-// on_store_error, says so, and its connection goes on.
+// The gRPC endpoint and the proxy while the store hangs: every request is answered in time
+// according to on_store_error, the answer says so, and its connection stays open.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -39,7 +39,7 @@ policies:
   - { name: b-user, match: { user: deny }, quota: { fixed_window: { limit: 100, window: 3650d } }, on_store_error: deny }
   - { name: c-user, match: { user: local }, quota: { fixed_window: { limit: 100, window: 3650d } }, on_store_error: local }
 )";
-// The store's own timeout and what a busy machine takes.
+// The store's own timeout plus slack for a busy machine.
 constexpr auto kTimeout = 250ms;
 constexpr auto kSlack = 500ms;
 
@@ -54,7 +54,7 @@ class SlowStoreTest : public ::testing::Test {
     return args;
   }
 
-  /// How long `call` takes; too long is a failure.
+  /// The duration of `call`; too long is a failure.
   template <typename Call>
   static auto InTime(Call call) {
     const Stopwatch watch;
@@ -105,7 +105,7 @@ class GrpcOnSlowStore : public SlowStoreTest {
     return response;
   }
 
-  /// The header `x-ratelimit-degraded` of an answer to Envoy, and whether it was let pass.
+  /// The header `x-ratelimit-degraded` of an answer to Envoy, and whether it was admitted.
   std::pair<std::string, bool> Envoy(const std::string& rule) {
     const rls::RateLimitResponse response = AskAsEnvoy(rule);
     std::string degraded;
@@ -139,7 +139,7 @@ TEST_F(GrpcOnSlowStore, AnswersByOnStoreErrorAndGoesOn) {
     const v1::CheckResponse local = InTime([&] { return Check("local"); });
     EXPECT_EQ(local.verdict(), v1::ALLOWED);
     EXPECT_EQ(local.limit(), 10);                 // a tenth of 100
-    EXPECT_EQ(local.remaining(), 9 - 2 * round);  // Envoy asks for the same below
+    EXPECT_EQ(local.remaining(), 9 - 2 * round);  // Envoy checks the same key below
     EXPECT_TRUE(local.degraded());
     EXPECT_EQ(InTime([&] { return Envoy("allow"); }),
               (std::pair<std::string, bool>("allow", true)));
@@ -151,14 +151,14 @@ TEST_F(GrpcOnSlowStore, AnswersByOnStoreErrorAndGoesOn) {
   const Stopwatch watch;
   EXPECT_TRUE(WaitUntil([&] { return !Check("allow").degraded(); }));
   EXPECT_LT(watch.elapsed(), 2s);
-  // Three were charged before; what the store found in its buffers when it woke may be, too.
+  // Three were charged before; requests in the store's buffers when it resumed may be, too.
   const v1::CheckResponse after = Check("deny");
   EXPECT_LE(after.remaining(), 96);
   EXPECT_GE(after.remaining(), 96 - 6);
   EXPECT_EQ(Check("deny").remaining(), after.remaining() - 1);
 }
 
-// Not a header comes to Envoy's clients unless both switches allow it.
+// Clients of Envoy get no header unless both switches allow it.
 TEST_F(GrpcOnSlowStore, OneSwitchIsForAllHeadersOfAnswersToEnvoy) {
   const std::string on = "LIMIT_RESPONSE_HEADERS_ENABLED=true";
   const auto names = [this] {

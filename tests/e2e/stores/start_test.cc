@@ -1,5 +1,5 @@
-// A service, and a proxy, that start while their store is away: they refuse, or they begin without
-// it and are exact as soon as it comes.
+// A service, and a proxy, that start while their store is down: they refuse to start, or they start
+// without it and are exact as soon as it is up.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,14 +43,14 @@ class StartTest : public ::testing::TestWithParam<std::string> {
     return args;
   }
   std::vector<std::string> Serve(const std::vector<std::string>& more = {}) const {
-    // Policies are in a file: where the admin API's are kept has tests of its own.
+    // Policies are in a file: storage for those of the admin API has separate tests.
     std::vector<std::string> args = {"serve",  "--http", "127.0.0.1:0",    "--grpc", "off",
                                      "--resp", "off",    "--policy-store", "sqlite:"};
     args.insert(args.end(), more.begin(), more.end());
     return Args(args);
   }
   static void ExpectRefusal(WeirProcess& weir, const std::string& scheme) {
-    // It waits a while for a store that is only about to come.
+    // It waits a while for a store that is just starting.
     EXPECT_EQ(weir.process().Wait(20s), 1);
     EXPECT_THAT(weir.process().error_output(), HasSubstr("store: " + scheme));
     EXPECT_THAT(weir.process().error_output(), HasSubstr(" not responding: "));
@@ -92,8 +92,8 @@ TEST_P(StartTest, BeginsWithoutItAndIsExactWhenItComes) {
   };
   ASSERT_TRUE(WaitUntil(exact));
   EXPECT_LT(watch.elapsed(), 1s + 100ms);  // a second is promised
-  // What was granted without the store is not counted there: it was beside the quota, as a share
-  // is.
+  // What was granted without the store is not counted there: it was beyond the quota, like a local
+  // share.
   int allowed = 0;
   for (int i = 0; i < 25; ++i) {
     const HttpResponse answer = client.Post("/v1/check", kBody);
@@ -111,7 +111,7 @@ TEST_P(StartTest, OneThatIsRequiredMakesItReadyAndUnready) {
   HttpClient client(weir.Port("http"));
   EXPECT_EQ(client.Get("/readyz").status, 200);
   store_->Kill();
-  // Nobody asks for anything: the service looks after its store by itself.
+  // No requests: the service monitors its store by itself.
   EXPECT_TRUE(WaitUntil([&] { return client.Get("/readyz").status == 503; }));
   EXPECT_EQ(client.Get("/healthz").status, 200);
   store_->Start();
@@ -120,7 +120,7 @@ TEST_P(StartTest, OneThatIsRequiredMakesItReadyAndUnready) {
 
 TEST(PlaintextStores, AreNamedAtTheStart) {
   const TempDir dir;
-  // No such host exists, so nothing is sent to anyone.
+  // No such host exists, so nothing is sent anywhere.
   const std::string url = "mysql://weir:hidden@db.invalid/weir";
   WeirProcess weir({"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data",
                     dir / "data", "--store", url, "--policy-store", "sqlite:", "--slots-store",

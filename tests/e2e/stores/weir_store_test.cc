@@ -1,5 +1,5 @@
-// A service on the memory store that is the store of another one, and answers checks itself: both
-// charge the same keys, so leased policies have the same terms in both.
+// A service on the memory store that is the store of another one, and also answers checks itself:
+// both charge the same keys, so leased policies have the same terms in both.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// 1,000 at once and 100 a second: a lease lasts for 250 ms, so 25 are held back.
+// 1,000 at first and 100 a second: a lease lasts for 250 ms, so 25 are held back.
 constexpr std::string_view kPolicies = R"(
 policies:
   - { name: bucket, match: { bucket: "*" }, mode: leased,

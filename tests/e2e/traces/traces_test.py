@@ -1,8 +1,8 @@
-"""Traces of every door reach an OTLP receiver that is made of the OpenTelemetry project's own messages and service.
+"""Traces of every endpoint reach an OTLP receiver built from the OpenTelemetry project's own messages and service.
 
 Usage: traces_test.py WEIR FETCH FOLDER
 
-FETCH puts the package opentelemetry-proto into FOLDER. Each test starts the program with a receiver of its own.
+FETCH puts the package opentelemetry-proto into FOLDER. Each test starts the program with a separate receiver.
 """
 
 import concurrent.futures
@@ -56,7 +56,7 @@ class Collected:
             self.changed.notify_all()
 
     def wait(self, enough):
-        """The spans once `enough(spans)`."""
+        """Waits until `enough(spans)`; returns the spans."""
         with self.changed:
             if not self.changed.wait_for(lambda: enough(self.spans), DEADLINE):
                 raise AssertionError(f"these spans do not do: {self.spans}")
@@ -115,7 +115,7 @@ class GrpcReceiver(service_grpc.TraceServiceServicer):
 
 
 class Process:
-    """The program, on free ports, in a folder of its own."""
+    """The program, on free ports, in a separate folder."""
 
     def __init__(self, *words, **settings):
         self.folder = tempfile.TemporaryDirectory()
@@ -189,7 +189,7 @@ def named(spans, name):
 
 class Traces(unittest.TestCase):
     def family(self, spans, name):
-        """The request, its decision and the store call, checked to be one under the other."""
+        """The request, its decision and the store call, checked to be nested."""
         request, = named(spans, name)
         decide, = [s for s in named(spans, "weir.decide") if s.parent_span_id == request.span_id]
         store, = [s for s in named(spans, "weir.store") if s.parent_span_id == decide.span_id]
@@ -330,7 +330,7 @@ class Traces(unittest.TestCase):
             weir.http("POST", "/v1/check", '{"key":"more"}')
         self.assertGreater(weir.metric('weir_trace_spans_dropped_total{reason="queue"}'), 0)
         self.assertEqual(weir.metric("weir_trace_spans_exported_total"), 0)
-        receiver.status = 200  # it is back
+        receiver.status = 200  # it works again
         receiver.collected.wait(lambda spans: len(spans) >= 3)
 
     def test_keys_that_are_no_text_do_not_spoil_a_batch(self):
@@ -353,7 +353,7 @@ class Traces(unittest.TestCase):
 
 
 class Refusals(unittest.TestCase):
-    """Log lines of refused checks, on every door."""
+    """Log lines of denied checks, at every endpoint."""
 
     def start(self, **settings):
         process = Process("serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0",
@@ -406,7 +406,7 @@ class Refusals(unittest.TestCase):
         seconds = int(time.monotonic() - begun) + 2
         lines = weir.refusals()
         self.assertLessEqual(len(lines), 2 * seconds)
-        time.sleep(1.1)  # the next second has lines of its own
+        time.sleep(1.1)  # the limit of log lines is per second
         weir.resp("CL.THROTTLE", "flood", "0", "1", "86400")
         end = time.monotonic() + DEADLINE
         while sum(line["suppressed"] + 1 for line in weir.refusals()) < count and time.monotonic() < end:

@@ -1,8 +1,8 @@
-"""Policies that a real control plane (go-control-plane) gives.
+"""Policies from a real control plane (go-control-plane).
 
 Usage: xds_test.py WEIR FETCH PLANE
 
-FETCH builds the control plane at PLANE; tests/support/xds/main.go says what it reads and prints.
+FETCH builds the control plane at PLANE; tests/support/xds/main.go describes what it reads and prints.
 """
 
 import http.client
@@ -23,13 +23,13 @@ SKIPPED = 77
 
 
 def per_user(limit, name="edge"):
-    """A configuration: so many requests a day for each user of the domain `edge`."""
+    """A configuration: this many requests a day for each user of the domain `edge`."""
     return {"name": name, "domain": "edge", "descriptors": [
         {"key": "user", "rate_limit": {"unit": "DAY", "requests_per_unit": limit}}]}
 
 
 class Plane:
-    """The control plane. What it prints is read as it comes."""
+    """The control plane. Its output is read as it arrives."""
 
     def __init__(self, address="127.0.0.1:0", *tls):
         self.child = subprocess.Popen([PLANE, address, "node-7", *tls], stdin=subprocess.PIPE,
@@ -48,7 +48,7 @@ class Plane:
         self.child.stdin.flush()
 
     def wait(self, start):
-        """The next line that begins so."""
+        """The next line with this prefix."""
         end = time.monotonic() + DEADLINE
         seen = []
         while time.monotonic() < end:
@@ -102,7 +102,7 @@ class Weir:
         return [self.check(user) for _ in range(tries)].count(True)
 
     def await_audit(self, text):
-        """Changes are in force first, and in the audit log soon after."""
+        """Changes take effect first, and are in the audit log soon after."""
         deadline = time.monotonic() + 120
         while text not in self.ask("GET", "/admin/audit")[1]:
             assert time.monotonic() < deadline, f"{text} is not in the audit log"
@@ -157,7 +157,7 @@ class Xds(unittest.TestCase):
         plane.set(per_user(5), {"name": "other", "domain": "other", "descriptors": [{"key": "ip", "rate_limit": {
             "unit": "WEEK", "requests_per_unit": 1}}]})
         plane.wait("ack 2")
-        # The window's length is the same, so what was used of it still counts.
+        # The window's length is the same, so its usage still counts.
         self.assertEqual(weir.admitted("anna"), 3)
         other = {"domain": "other", "descriptors": [{"ip": "10.0.0.1"}]}
         self.assertEqual([weir.allowed(other) for _ in range(2)], [True, False])
@@ -178,7 +178,7 @@ class Xds(unittest.TestCase):
         wrong["descriptors"].append(wrong["descriptors"][0])
         plane.set(wrong)
         self.assertRegex(plane.wait("nack 2"), r"xds:edge:4:\d+: descriptor: 'user' is already defined here")
-        # Told so, this control plane sends it again at once; that must not go round and round.
+        # After a nack, this control plane resends immediately; that must not loop.
         time.sleep(2)
         self.assertLess(plane.lines.qsize(), 10)
         no_unit = {"name": "bad", "domain": "bad", "descriptors": [{"key": "a", "rate_limit": {
@@ -231,7 +231,7 @@ class Xds(unittest.TestCase):
         weir.await_ready()
         self.assertEqual(weir.admitted("ben"), 2)
         self.assertEqual(weir.metric("weir_xds_connected"), 0)
-        # Another one at the same address, whose first version means something else.
+        # Another one at the same address, whose first version has a different content.
         again = self.plane(plane.address)
         again.set(per_user(4))
         again.wait("ack 1")
@@ -288,7 +288,7 @@ class Xds(unittest.TestCase):
                 for name in ("ca.pem", "plane.pem", "plane.key", "weir.pem", "weir.key")}
         plane = self.plane("127.0.0.1:0", path["plane.pem"], path["plane.key"], path["ca.pem"])
         plane.set(per_user(2))
-        # Without a certificate of its own it gets nothing.
+        # Without a client certificate it gets nothing.
         stranger = self.weir(f"grpcs://{plane.address}", WEIR_XDS_TLS_CA=path["ca.pem"])
         end = time.monotonic() + DEADLINE
         while "cannot reach the control plane" not in stranger.said():

@@ -1,8 +1,8 @@
-"""A data folder on a file system of 1.5 MB that fills up. Usage: full_disk_test.py WEIR
+"""A data folder on a 1.5 MB file system that fills up. Usage: full_disk_test.py WEIR
 
-Changes that do not fit are refused with a word and are not made; nothing that was answered is lost, a change and its
-entry of the audit log are both there or neither; checks go on; with room again, so do changes. Needs the right to
-mount a tmpfs; without it the test says so and is skipped.
+Changes that do not fit are refused with a message and not made; nothing acknowledged is lost; a change and its
+audit log entry are both there or neither; checks continue; once there is room again, changes do as well. Needs permission to
+mount a tmpfs; without it the test reports this and is skipped.
 """
 
 import json
@@ -51,7 +51,7 @@ def policy(name):
 
 
 def fill(service):
-    """Makes policies until one is refused; those that were made."""
+    """Creates policies until one is refused; returns those created."""
     made = []
     for i in range(20_000):
         status, body = service.ask("POST", "/admin/policies", policy(f"p{i}"))
@@ -63,7 +63,7 @@ def fill(service):
 
 
 def all_or_nothing(service, made):
-    """Every policy has its entry of the log, and every entry its policy."""
+    """Every policy has its audit log entry, and every entry its policy."""
     audited, before = set(), 0
     while True:
         page = json.loads(service.ask("GET", f"/admin/audit?limit=1000&before={before}")[1])
@@ -77,7 +77,7 @@ def all_or_nothing(service, made):
 
 
 def configs(service):
-    """Changes of other kinds: those that were refused were not made."""
+    """Changes of other kinds: refused ones were not made."""
     for i in range(50):
         status, body = service.ask("POST", "/api/config", {"userId": f"u{i}", "rateLimit": 3, "timeWindow": 60})
         found, _ = service.ask("GET", f"/api/config/u{i}")

@@ -1,6 +1,6 @@
-// A process that charges keys and keeps a journal is killed at random moments. Whatever it had
-// answered is in its files: all of it with sync, all but what was answered since the last finished
-// write without. WEIR_SOAK_KILLS says how often (20).
+// A process that charges keys and keeps a journal is killed at random moments. Its files must
+// contain everything it acknowledged with sync, and without sync everything up to the last finished
+// write. WEIR_SOAK_KILLS: the number of kills (20).
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,12 +34,12 @@ using namespace std::chrono_literals;
 constexpr std::size_t kKeys = 200;
 constexpr std::size_t kBatch = 16;
 
-/// Seen by both processes; outlives the killed one.
+/// Shared by both processes; outlives the killed one.
 struct Shared {
   std::array<std::atomic<std::int64_t>, kKeys> answered;  // permits, by key
   std::atomic<std::int64_t> total;                        // of all keys
-  std::atomic<std::int64_t> safe;  // of `total`, what a finished write had seen
-  std::atomic<int> begun;          // processes that have come so far as to charge
+  std::atomic<std::int64_t> safe;  // the part of `total` that a finished write had seen
+  std::atomic<int> begun;          // processes that have started charging
 };
 
 class CrashTest : public ::testing::TestWithParam<bool> {
@@ -74,7 +74,7 @@ class CrashTest : public ::testing::TestWithParam<bool> {
 
   const Quota& QuotaOf(std::size_t key) const { return quotas_[key % quotas_.size()]; }
 
-  /// What the killed process does until then.
+  /// What the child process does until it is killed.
   [[noreturn]] void Charge() {
     auto engine = Restored();
     Journal::Options options;
@@ -124,7 +124,7 @@ class CrashTest : public ::testing::TestWithParam<bool> {
     io.run();
   }
 
-  /// Permits that were answered and are not known any more.
+  /// Permits that were granted but are no longer recorded.
   std::int64_t Forgotten() {
     const auto engine = Restored();
     std::int64_t forgotten = 0;
@@ -143,7 +143,7 @@ class CrashTest : public ::testing::TestWithParam<bool> {
     }
   }
 
-  // Nothing comes back by itself while the test runs.
+  // Nothing is refilled or released while the test runs.
   std::vector<Quota> quotas_ = {
       *Quota::TokenBucket(5000, 1, 24h), *Quota::FixedWindow(5000, kMaxWindow),
       *Quota::SlidingLog(5000, 24h * 365), *Quota::SlidingCounter(5000, 24h * 3650, 10),
@@ -168,7 +168,7 @@ TEST_P(CrashTest, NothingAnsweredIsForgottenBeyondTheBound) {
   std::int64_t answered = 0;
   const int kills = Kills();
   for (int kill = 1; kill <= kills; ++kill) {
-    if (kill % 20 == 1) {  // by then most keys have been used up: begin with new ones
+    if (kill % 20 == 1) {  // by then most keys have been used up: start over with new ones
       answered += shared_->total;
       std::filesystem::remove_all(folder_);
       std::filesystem::create_directory(folder_);
@@ -190,7 +190,7 @@ TEST_P(CrashTest, NothingAnsweredIsForgottenBeyondTheBound) {
     const std::int64_t forgotten = Forgotten();
     ASSERT_LE(forgotten, bound) << "kill " << kill;
     lost += forgotten;
-    if (forgotten > 0) CountAnew();  // what is forgotten may be granted again
+    if (forgotten > 0) CountAnew();  // forgotten permits may be granted again
   }
   answered += shared_->total;
   std::cout << "soak limits " << (GetParam() ? "sync" : "async") << ": kills " << kills

@@ -1,7 +1,7 @@
 """Kills `weir serve` on the memory store at random moments. Usage: limits_soak.py WEIR KILLS
 
-With --journal sync, 10 a day stay 10, whatever is killed when. With --journal async, a kill may give back what was
-admitted in its last moments, and no more. Prints what was counted; docs/reference/bounds.md states the bounds.
+With --journal sync, 10 a day stay 10, whatever is killed when. With --journal async, a kill may restore the permits
+admitted in its last moments, and no more. Prints the counts; docs/reference/bounds.md states the bounds.
 """
 
 import http.client
@@ -15,7 +15,7 @@ import time
 
 LIMIT = 10
 KEYS = 40
-# 10 ms and a write; a busy machine may let the journal's thread wait longer.
+# 10 ms and a write; on a busy machine the journal's thread may be delayed longer.
 MOMENTS = 1.0
 POLICY = "policies: [{name: p, match: {user: '*'}, quota: {fixed_window: {limit: %d, window: 100d}}}]\n" % LIMIT
 
@@ -38,7 +38,7 @@ class Service:
 
 
 class Clients:
-    """Threads that charge keys and note each admission with its time, until the service is gone."""
+    """Threads that charge keys and record each admission with its time, until the service is gone."""
 
     def __init__(self, port, keys, admitted, times):
         self.threads = [threading.Thread(target=self.run, args=(port, keys, admitted, times)) for _ in range(3)]
@@ -71,7 +71,7 @@ def ask(connection, key):
 
 
 def one_kill(weir, folder, journal, number):
-    """Admissions in all, those beyond the limits, and those shortly before the kill."""
+    """Total admissions, those beyond the limits, and those shortly before the kill."""
     keys = [f"{number}-{i}" for i in range(KEYS)]
     admitted, times = [], []
     service = Service(weir, folder, journal)

@@ -55,7 +55,7 @@ class NotifyFaults : public testing::Test {
     load_ = std::make_unique<NotifyLoad>(port_);
     ASSERT_TRUE(load_->WaitForMore(200, 100)) << gateway_->process().error_output();
   }
-  /// Sends go through again, and all that was answered was true.
+  /// Sends succeed again, and every earlier answer was correct.
   void Judge() {
     EXPECT_TRUE(load_->WaitForMore(200, 100)) << gateway_->process().error_output();
     EXPECT_TRUE(load_->WaitForMore(429, 20)) << "nobody has reached a cap";
@@ -101,7 +101,7 @@ TEST_F(NotifyFaults, PostgresIsCrashedAndComesBackBehindRedis) {
   UseRedis();
   Begin();
   postgres_.Crash();
-  std::this_thread::sleep_for(seconds(2));  // how long it is away; nothing is waited for
+  std::this_thread::sleep_for(seconds(2));  // how long it is down; nothing is awaited
   postgres_.Start();
   Judge();
 }
@@ -112,7 +112,7 @@ TEST_F(NotifyFaults, RedisStandsStillForTenSeconds) {
   redis_->Pause();
   EXPECT_TRUE(gateway_->process().WaitForError("REDIS DOWN"));
   EXPECT_TRUE(load_->WaitForMore(200, 50)) << "nothing goes through without Redis";
-  std::this_thread::sleep_for(seconds(10));  // how long it hangs; nothing is waited for
+  std::this_thread::sleep_for(seconds(10));  // how long it hangs; nothing is awaited
   redis_->Resume();
   Judge();
 }
@@ -127,12 +127,12 @@ TEST_F(NotifyFaults, TheGatewayIsKilledAgainAndAgain) {
   Judge();
 }
 
-// With the broker standing still, events are on their way and rows are locked when the gateway is
-// killed; the broker then writes the events, and nobody commits.
+// With the broker suspended, events are in flight and rows are locked when the gateway is
+// killed; the broker then writes the events, but no one commits.
 TEST_F(NotifyFaults, TheGatewayIsKilledBetweenPublishAndCommit) {
   Begin();
   kafka_.Pause();
-  // More than a client asks that has nothing to publish: a batch has reached the broker.
+  // More bytes than a client with nothing to publish sends: a batch has reached the broker.
   EXPECT_TRUE(WaitUntil([this] { return kafka_.Unread() > 300; })) << "nothing is sent to it";
   gateway_->process().Kill();
   kafka_.Resume();

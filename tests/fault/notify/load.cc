@@ -67,7 +67,7 @@ void NotifyLoad::Run(int client) {
     } catch (const std::exception&) {
       http.Disconnect();
     }
-    // The gateway is away, or this user's places are: no need to ask as fast as one can.
+    // The gateway is down, or this user's places are used up: no need to send at full speed.
     if (answer.status != 200) std::this_thread::sleep_for(milliseconds(20));
     const std::lock_guard lock(mutex_);
     ++counts_[answer.status];

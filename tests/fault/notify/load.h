@@ -12,8 +12,8 @@
 
 namespace weir::test {
 
-/// Clients that send to many users at once and write down every answer. A connection that breaks
-/// is made again; a request without an answer counts as unknown.
+/// Clients that send to many users concurrently and record every answer. A broken connection is
+/// reopened; a request without an answer counts as unknown.
 ///
 /// Thread-safe.
 class NotifyLoad {
@@ -21,8 +21,8 @@ class NotifyLoad {
   static constexpr int kUsers = 20;
   static constexpr int kClients = 10;
 
-  /// Sends that a user has in an hour: few for a third of the users, some for another third, and
-  /// more than a test can send for the rest, so that caps are reached before, during and never.
+  /// Sends that a user may make per hour: few for a third of the users, some for another third, and
+  /// more than a test can send for the rest, so that caps are reached early, late and never.
   static int LimitOf(int user);
   static void Configure(std::uint16_t port);
 
@@ -31,22 +31,22 @@ class NotifyLoad {
   NotifyLoad(const NotifyLoad&) = delete;
   NotifyLoad& operator=(const NotifyLoad&) = delete;
 
-  /// Answers with this status so far.
+  /// The number of answers with this status so far.
   int count(int status) const;
-  /// Waits until `more` answers have this status beyond those of now; false after some seconds.
+  /// Waits for `more` further answers with this status; false after some seconds.
   bool WaitForMore(int status, int more) const;
   void Stop();
 
-  /// After Stop: what is wrong with all that was answered, compared with what is in the topic.
-  /// Every 200 is there; no user has more than the limit of them; all other answers are 429 or 503;
-  /// what is in the topic beyond the limit are sends whose end nobody was told for sure.
+  /// After Stop: the inconsistencies between all answers and the content of the topic.
+  /// Every 200 is there; no user has more of them than the limit; all other answers are 429 or 503;
+  /// what the topic has beyond the limit are sends whose outcome no client knows for certain.
   std::vector<std::string> Complaints(const std::vector<KafkaMessage>& topic) const;
 
  private:
   struct Answer {
     int user = 0;
     std::string message;
-    int status = 0;  ///< 0: none came
+    int status = 0;  ///< 0: no answer
   };
   void Run(int client);
 

@@ -43,12 +43,12 @@ std::string FieldOf(const std::string& json, const std::string& name) {
                      json.find('"', start + mark.size()) - start - mark.size());
 }
 
-/// A webhook in a bad mood: of messages by their numbers, every seventh is refused for good, every
+/// A misbehaving webhook: of messages by their numbers, every seventh is refused permanently, every
 /// third fails twice before it works, every fifth gets no answer the first time.
 class MoodyWebhook {
  public:
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()) + "/sms"; }
-  /// From now on it takes everything.
+  /// From now on it accepts everything.
   void CheerUp() { cheerful_ = true; }
   std::set<std::string> delivered() {
     const std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ class MoodyWebhook {
       connection.Send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: 0\r\n\r\n");
     }
   }
-  /// 0: hangs up without an answer.
+  /// 0: closes the connection without an answer.
   int Judge(const std::string& id, const std::string& message) {
     const int number = std::stoi(message.substr(message.rfind('-') + 1));
     const std::lock_guard lock(mutex_);
@@ -104,7 +104,7 @@ class Clients {
     const std::lock_guard lock(mutex_);
     return accepted_;
   }
-  /// Sends without an answer, or with 503: whether these are on the topic is not known.
+  /// Sends without an answer, or with 503: whether these are on the topic is unknown.
   int unknown() const { return unknown_; }
   bool WaitForMore(std::size_t more) {
     const std::size_t goal = accepted().size() + more;
@@ -156,7 +156,7 @@ void Configure(std::uint16_t port) {
   }
 }
 
-/// All messages in a state, by the API, page by page.
+/// All messages in a state, from the API, page by page.
 std::set<std::string> IdsIn(std::uint16_t port, const std::string& state) {
   HttpClient client(port);
   std::set<std::string> ids;
@@ -174,7 +174,7 @@ std::set<std::string> IdsIn(std::uint16_t port, const std::string& state) {
   return ids;
 }
 
-/// Waits until nothing is under way, and compares. Returns the ids that are dead.
+/// Waits until nothing is under way, and compares. Returns the ids of the dead letters.
 std::set<std::string> Judge(std::uint16_t port, Clients& clients, MoodyWebhook& webhook) {
   const std::set<std::string> accepted = clients.accepted();
   std::map<std::string, std::set<std::string>> ids;
@@ -200,7 +200,7 @@ std::set<std::string> Judge(std::uint16_t port, Clients& clients, MoodyWebhook& 
   return ids["DEAD"];
 }
 
-/// All dead letters go back; the provider takes them now.
+/// Replays all dead letters; the provider accepts them now.
 void ReplayAll(std::uint16_t port, Clients& clients, MoodyWebhook& webhook) {
   webhook.CheerUp();
   const HttpResponse replayed =
@@ -245,7 +245,7 @@ TEST_P(MessageStates, AddUpThroughProviderFailuresSenderKillsAndABrokerRestart) 
   auto one = Sender("one");
   Clients clients(port);
   ASSERT_TRUE(clients.WaitForMore(60)) << gateway.process().error_output();
-  // It has some in hand when it dies.
+  // It has claimed some when it is killed.
   ASSERT_TRUE(WaitUntil([&] { return webhook_.delivered().size() > 10; }))
       << one->process().error_output();
   one->process().Kill();
@@ -259,7 +259,7 @@ TEST_P(MessageStates, AddUpThroughProviderFailuresSenderKillsAndABrokerRestart) 
   ASSERT_TRUE(clients.WaitForMore(30));
   clients.Stop();
   one->process().Kill();
-  one = Sender("three");  // with no memory of what the others delivered but the database's
+  one = Sender("three");  // knows of earlier deliveries only from the database
   const std::set<std::string> dead = Judge(port, clients, webhook_);
   EXPECT_EQ(postgres_.Query("SELECT count(*) FROM notify_dead_letter"),
             std::to_string(dead.size()));

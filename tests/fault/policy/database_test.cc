@@ -1,5 +1,5 @@
-// The database of the policies is killed, and comes back: checks go on with the policies that were
-// known, changes fail at once and whole, and every node catches up.
+// The database of the policies is killed and restarted: checks continue with the known policies,
+// changes fail immediately and completely, and every node catches up.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using ::testing::Not;
 
 constexpr std::int64_t kDefault = 100;  // the default policy's capacity
 
-/// A process with limits of its own, so that only its policies depend on the database.
+/// A process with a separate limit store, so that only its policies depend on the database.
 struct Node {
   Node(const TempDir& dir, const std::string& name, const std::string& url,
        const std::vector<std::string>& more = {})
@@ -69,7 +69,7 @@ TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {
   EXPECT_TRUE(b->client.Take("k"));
 
   server_->Kill();
-  // Refused whole and soon, by both nodes and again and again.
+  // Refused completely and quickly, by both nodes, every time.
   for (int i = 0; i < 3; ++i) {
     const Stopwatch watch;
     const HttpResponse refused = a->client.Update("k", 9);
@@ -79,7 +79,7 @@ TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {
     EXPECT_EQ(b->client.http().Get("/admin/audit").status, 503);
     EXPECT_LT(watch.elapsed(), 3s);
   }
-  // Checks do not notice: 2 a day, of which node b has granted one.
+  // Checks are unaffected: 2 a day, of which node b has granted one.
   EXPECT_EQ(a->client.Limit("k"), 2);
   EXPECT_TRUE(b->client.Take("k"));
   EXPECT_FALSE(b->client.Take("k"));
@@ -89,7 +89,7 @@ TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {
               HasSubstr("\"policyStoreHealth\":{\"up\":false,\"known\":true,"));
   EXPECT_THAT(b->client.http().Get("/metrics").body, HasSubstr("\nweir_policy_store_up 0\n"));
 
-  // A node that starts now has what it knew before it ended; one that is new is not ready.
+  // A restarted node has what it knew before it ended; a new node is not ready.
   ASSERT_EQ(a->process.process().Terminate(), 0);
   a = Start("a");
   EXPECT_EQ(a->client.Limit("k"), 2);
@@ -101,7 +101,7 @@ TEST_P(DatabaseTest, NodesGoOnWithWhatTheyKnowAndCatchUp) {
   server_->Start();
   EXPECT_TRUE(WaitUntil([&] { return fresh->client.Limit("k") == 2; }));
   EXPECT_EQ(fresh->client.http().Get("/readyz").status, 200);
-  // Of what was refused nothing is there.
+  // Nothing of a refused change is there.
   EXPECT_EQ(fresh->client.http().Get("/admin/policies/new").status, 404);
   EXPECT_THAT(fresh->client.http().Get("/admin/policies/k/versions").body,
               Not(HasSubstr("\"version\":2")));
@@ -116,16 +116,16 @@ TEST_P(DatabaseTest, ADatabaseThatHangsHoldsNobodyUp) {
   HttpClient admin(node->process.Port("http"));
   server_->Pause();
   admin.SendRaw("DELETE /admin/policies/k HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-  // The one reactor goes on while that waits.
+  // The only reactor keeps working while that waits.
   const Stopwatch watch;
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(node->client.Take("k"));
   EXPECT_LT(watch.elapsed(), 2s);
   const HttpResponse refused = admin.ReadResponse("DELETE");
   EXPECT_EQ(refused.status, 503) << refused.body;
-  // A statement is given 1 s; before the change a look may have been under way that was given as
-  // much. The rest is for a slow machine.
+  // A statement is given 1 s; before the change, a poll with the same timeout may have been under
+  // way. The rest is for a slow machine.
   EXPECT_LT(watch.elapsed(), 3s);
-  // So is whoever comes later: a look of its own, or the rest of one that is under way.
+  // Later callers wait the same: for a poll of their own, or the rest of one under way.
   for (int i = 0; i < 3; ++i) {
     const Stopwatch again;
     EXPECT_EQ(node->client.Update("k", 7).status, 503);

@@ -1,4 +1,4 @@
-// A policy that was answered survives kill -9 of the process that answered.
+// An acknowledged policy survives kill -9 of the process that acknowledged it.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ struct Opened {
   std::unique_ptr<SqlitePolicyStore> store;
 };
 
-// Creates policies 0, 1, 2, … for ever and says a byte for each that is done.
+// Creates policies 0, 1, 2, … forever and writes a byte for each that is done.
 [[noreturn]] void CreateForEver(const std::string& path, int said) {
   Opened opened(path);
   for (int i = 0;; ++i) {
@@ -37,7 +37,7 @@ struct Opened {
     opened.store->Create(policy, "child", [said](const Result<StoredPolicy>& created) {
       if (created.ok() && ::write(said, "+", 1) != 1) ::_exit(1);
     });
-    // Not too many at once, so that the kill comes between and within commits.
+    // Not too many at a time, so that the kill falls between and within commits.
     while (opened.database->queued() > 8) ::usleep(100);
   }
 }
@@ -70,7 +70,7 @@ TEST(PolicyFault, WhatWasAnsweredSurvivesAKill) {
     for (int i = 0; i < answered; ++i) {
       ASSERT_TRUE(after.store->Get(std::to_string(i)).ok()) << i << " of " << answered;
     }
-    // Each change has its version and its entry of the audit log, and nothing is half there.
+    // Each change has its version and its audit log entry, and nothing is half done.
     const std::size_t total = after.store->List("", 1).total;
     after.store->History("", 1000, [&](const auto& history) {
       ASSERT_TRUE(history.ok());

@@ -23,9 +23,9 @@
 #include "support/temp_dir.h"
 #include "support/wait.h"
 
-// Dispatchers that are killed and a target that goes away, counted at the receiver. The short form
-// is a test; `./dev soak slots EVENTS` is the long one: two thousand a second, the target away for
-// a minute, and the lateness must be small where nothing is broken.
+// Dispatchers that are killed and a target that fails, counted at the receiver. The short form
+// is a test; `./dev soak slots EVENTS` is the long one: two thousand a second, the target down for
+// a minute, and the lateness must be small while nothing is broken.
 
 namespace weir::slots {
 namespace {
@@ -40,21 +40,21 @@ Millis Now() {
       .count();
 }
 
-/// How many events the long form has; 0: this is the short form.
+/// The number of events in the long form; 0: this is the short form.
 int LongForm() {
   const char* const given = std::getenv("WEIR_DISPATCH_EVENTS");
   return given != nullptr ? std::atoi(given) : 0;
 }
 
-/// Events that a dispatcher may have claimed at once.
+/// The maximum of events that a dispatcher may have claimed at a time.
 int InHand() { return LongForm() > 0 ? 1'000 : 400; }
 
 struct Seen {
   int times = 0;
-  int marked = 0;  // as redelivered
+  int marked = 0;  // of these, marked as redelivered
 };
 
-/// The bank: a webhook that notes when each event came. Thread-safe.
+/// The bank: a webhook that records when each event arrived. Thread-safe.
 class Bank {
  public:
   Bank() : server_([this](test::TcpConnection& connection) { Serve(connection); }) {}
@@ -76,7 +76,7 @@ class Bank {
     return windows_;
   }
   int refused() const { return refused_; }
-  /// Milliseconds that 99 of 100 deliveries were late at most, of those that came so far.
+  /// The 99th percentile of the lateness in milliseconds, of the deliveries so far.
   Millis LateP99() const {
     const std::lock_guard lock(mutex_);
     if (late_.empty()) return 0;
@@ -85,7 +85,7 @@ class Bank {
     std::nth_element(late.begin(), late.begin() + at, late.end());
     return late[static_cast<std::size_t>(at)];
   }
-  /// The least of them, below 0 if an event came before its time.
+  /// The smallest lateness, below 0 if an event arrived before its time.
   Millis Earliest() const {
     const std::lock_guard lock(mutex_);
     return late_.empty() ? 0 : *std::min_element(late_.begin(), late_.end());
@@ -187,9 +187,9 @@ class Dispatch : public testing::TestWithParam<std::string> {
 TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThroughKillsAndAnOutage) {
   const bool is_long = LongForm() > 0;
   const int events = is_long ? LongForm() : 2'000;
-  // Forty windows, twenty seconds; the long form takes two thousand a second.
+  // Forty windows, twenty seconds; the long form handles two thousand a second.
   const std::int64_t cap = is_long ? 1'000 : std::max(50, events / 40);
-  Feed(events, cap, WindowOf(Now(), kWindow) - 20 * kWindow);  // a part is overdue at once
+  Feed(events, cap, WindowOf(Now(), kWindow) - 20 * kWindow);  // a part is overdue immediately
   Bank bank;
   const bool shared = GetParam() == "postgres";
   std::vector<std::unique_ptr<test::ChildProcess>> dispatchers;
@@ -236,7 +236,7 @@ TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThroughKillsAndAnOutage) {
   EXPECT_EQ(client_->Verify().problems, 0);
 }
 
-// The short form of what an operator does to a database: it is killed, and comes back. Dispatchers
+// The short form of a database failure: it is killed and restarted. Dispatchers
 // have claims and reports under way whose answers they never get.
 TEST_P(Dispatch, EverythingIsDeliveredUnderTheCapThoughTheDatabaseIsKilled) {
   if (GetParam() != "postgres" || LongForm() > 0) GTEST_SKIP();
@@ -271,7 +271,7 @@ TEST_P(Dispatch, WhenNothingIsBrokenEventsComeAtTheirTimes) {
   const bool is_long = LongForm() > 0;
   const int events = is_long ? 20'000 : 200;
   const int cap = is_long ? 500 : 50;
-  Feed(0, cap, 0);  // the config alone, so that the dispatcher has something to ask for
+  Feed(0, cap, 0);  // only the config, so that the dispatcher has something to claim
   Bank bank;
   auto dispatcher = Start(url_, bank, "alone");
   ASSERT_TRUE(dispatcher->WaitForError("dispatcher started"));
@@ -281,7 +281,7 @@ TEST_P(Dispatch, WhenNothingIsBrokenEventsComeAtTheirTimes) {
       << dispatcher->error_output();
   dispatcher->Terminate();
   std::cout << "lateness p99 " << bank.LateP99() << " ms of " << events << " events\n";
-  // A slow machine makes events late, which a short test must not fail for.
+  // On a slow machine events are late, which must not fail a short test.
   if (is_long) {
     EXPECT_LE(bank.LateP99(), 50);
   }

@@ -1,7 +1,7 @@
 // One process of a feed, for many_processes_test: feeder URL INDEX PROCESSES THREADS EVENTS OUT.
 //
-// EVENTS of this process's own and a ninth as many of its neighbour's ask for the same time,
-// singly, on THREADS threads. Every slot is a line of OUT, written before the next event is asked;
+// EVENTS of this process's own and a ninth as many of its neighbor's request the same time,
+// singly, on THREADS threads. Every slot is a line of OUT, written before the next request;
 // anything else is an error.
 
 #include <fcntl.h>

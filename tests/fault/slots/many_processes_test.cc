@@ -15,8 +15,8 @@
 #include "support/temp_dir.h"
 #include "support/wait.h"
 
-// Four processes with a hundred threads each feed one PostgreSQL, all asking for one time: 100,000
-// requests, of which 10,000 repeat an event that another process asks for.
+// Four processes with a hundred threads each feed one PostgreSQL, all requesting one time: 100,000
+// requests, of which 10,000 repeat an event that another process requests.
 
 namespace weir::slots {
 namespace {
@@ -51,7 +51,7 @@ class ManyProcesses : public testing::Test {
     return lines;
   }
 
-  // Whatever was answered, by whichever process and however often, is one slot, and it is there.
+  // However often and by whichever process an event was answered, it has one slot, which exists.
   void CheckAnswers() {
     std::map<std::string, std::string> answers;
     for (int index = 0; index < kProcesses; ++index) {
@@ -135,7 +135,7 @@ TEST_F(ManyProcesses, LoseNothingWhenBackendsAndProcessesAreKilled) {
   }
   CheckAnswers();
   EXPECT_EQ(client_.Verify().problems, 0) << "half-done work is left behind";
-  // They start again from the beginning; what they had been answered stays.
+  // They start again from the beginning; the answers they had received stay.
   for (int victim : {1, 2}) {
     auto again = Start(victim);
     EXPECT_EQ(again->Wait(std::chrono::minutes(8)), 0) << again->error_output();
@@ -154,7 +154,7 @@ TEST_F(ManyProcesses, LoseNothingWhenTheServerCrashes) {
     try {
       return client_.Verify().problems == 0;
     } catch (const std::runtime_error&) {
-      return false;  // not connected again yet
+      return false;  // not reconnected yet
     }
   }));
   CheckAnswers();

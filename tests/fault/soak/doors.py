@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every door busy at half load for a while: memory, descriptors and latency stay flat. Usage: doors.py WEIR [MINUTES]
+"""Every endpoint busy at half load for a while: memory, descriptors and latency stay flat. Usage: doors.py WEIR [MINUTES]
 
-Checks over HTTP, gRPC and RESP come from `weir bench` at half of what each door answered alone, shared among them; beside
-them `weir proxy` in front of the service, slots, messages, policies and the admin API, and clients that connect and leave.
-Prints what was held and how long answers took in every tenth of the time; the last must be as the first.
+Checks over HTTP, gRPC and RESP come from `weir bench` at half of each endpoint's maximum alone, shared among them; alongside
+run `weir proxy` in front of the service, slots, messages, policies and the admin API, and clients that connect and leave.
+Prints resource use and latencies for every tenth of the time; the last must be like the first.
 """
 
 import json
@@ -17,7 +17,7 @@ import time
 from program import GONE, Client, Program
 
 KEYS = 20_000
-# Growth that is allowed between the end of the warm-up and the end: allocators round, and logs of sliding windows fill.
+# Allowed growth between the end of the warm-up and the end: allocators round up, and logs of sliding windows fill.
 MEMORY = 1.15
 MORE_MIB = 24
 DESCRIPTORS = 16
@@ -33,7 +33,7 @@ def result(child):
 
 
 class Others:
-    """What else is going on, at a few requests a second, until stopped."""
+    """The other traffic, at a few requests a second, until stopped."""
 
     def __init__(self, service, proxy):
         self.stopped = threading.Event()
@@ -83,7 +83,7 @@ class Others:
         client.ask("GET", "/healthz")
 
     def visit(self, i):
-        """Connects to a door, says something or nothing, and leaves."""
+        """Connects to an endpoint, sends something or nothing, and leaves."""
         with socket.create_connection(("127.0.0.1", self.ports[i % len(self.ports)]), timeout=30) as visitor:
             if i % 2:
                 visitor.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")

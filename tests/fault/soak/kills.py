@@ -2,8 +2,8 @@
 """Kills `weir serve` at random moments while all its embedded jobs are busy. Usage: kills.py WEIR KILLS
 
 Limits with the journal (sync), slots, notify and policies write into one data folder; the program is killed with SIGKILL,
-started again, and asked for everything that it had answered since the start before. Counted: answered writes that are lost,
-and admissions too many: permits beyond a limit, slots beyond a window's cap, messages beyond a user's. Both must be 0.
+started again, and queried for everything acknowledged since the previous start. Counted: acknowledged writes that are lost,
+and excess admissions: permits beyond a limit, slots beyond a window's cap, messages beyond a user's. Both must be 0.
 """
 
 import collections
@@ -25,7 +25,7 @@ JOBS = ("limits", "slots", "notify", "policies")
 
 
 class Round:
-    """What the clients of one life of the program were answered."""
+    """The answers that clients received during one life of the program."""
 
     def __init__(self, number):
         self.number = number
@@ -71,7 +71,7 @@ class Round:
         self.policies.append(key)
 
     def lost(self, client):
-        """Answered writes that are not there, by job."""
+        """Acknowledged writes that are missing, by job."""
         lost = collections.Counter()
         for key, admitted in self.permits.items():
             _, body = client.ask("POST", "/v1/peek", {"descriptors": [{"user": key}]})
@@ -106,7 +106,7 @@ def expect(job, right, status, body):
 
 
 def work(job, port):
-    """One thread: a job, again and again, until the service is gone."""
+    """One thread: runs a job repeatedly, until the service is gone."""
     client = Client(port)
     try:
         for i in range(1_000_000):
@@ -118,7 +118,7 @@ def work(job, port):
 
 
 def drain(client, round_):
-    """Uses up what the limits of this round still give, across the kill."""
+    """Uses up the remaining limits of this round, across the kill."""
     for key in list(round_.permits):
         while True:
             _, body = client.ask("POST", "/v1/check", {"descriptors": [{"user": key}]})

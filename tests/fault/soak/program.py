@@ -1,4 +1,4 @@
-"""What the soaks share: the program as a child, what it holds, and a plain HTTP client."""
+"""What the soaks share: the program as a child, its resource use, and a plain HTTP client."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import threading
 
 
 class Program:
-    """`weir` with the given words, which ends with this object. `doors` are the ports by their names, `before` is what starts it."""
+    """`weir` with the given arguments, ended with this object. `doors`: the ports by name; `before`: a command prefix."""
 
     def __init__(self, weir, words, doors, stderr=subprocess.DEVNULL, before=()):
         self.child = subprocess.Popen([*before, weir, *words], stdout=subprocess.PIPE, stderr=stderr, text=True)
@@ -20,7 +20,7 @@ class Program:
                 _, door, address = line.split()[:3]
                 self.ports[door] = int(address.rsplit(":", 1)[1])
             if all(door in self.ports for door in doors):
-                # What it prints from now on, messages that are delivered, must be taken.
+                # Its further output, the delivered messages, must be consumed.
                 self.reader = threading.Thread(target=self.child.stdout.read, daemon=True)
                 self.reader.start()
                 return
@@ -51,7 +51,7 @@ class Program:
 
 
 class Client:
-    """Asks over one connection. Raises OSError or HTTPException when the service is gone."""
+    """Sends requests over one connection. Raises OSError or HTTPException when the service is gone."""
 
     def __init__(self, port):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -1,6 +1,6 @@
 // A MySQL or MariaDB primary is killed under load and its replica promoted. The replication is
 // semi-synchronous and never falls back: what the primary acknowledges is on the replica. Under
-// that condition not one request too many passes, also when the old primary comes back.
+// that condition not one request too many is admitted, also when the old primary returns.
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@
 namespace weir::test {
 namespace {
 
-/// The words of one of the two kinds of server.
+/// The SQL statements and settings of one of the two kinds of server.
 struct Words {
   std::vector<std::string> primary, replica;
   const char *attach, *enable, *attached, *status, *received, *wait, *stop;
 };
 
-// In milliseconds: 50 days, the longest that a server takes. It waits for the replica that long.
+// In milliseconds: 50 days, the longest that a server accepts. It waits that long for the replica.
 #define WEIR_NEVER "4294967295"
 
 const Words kMariadb = {
@@ -75,7 +75,7 @@ class DeadPrimary : public testing::Test {
 
   std::string store() { return HostsOf("node", *primary_, *replica_); }
 
-  /// Everything that it has received is applied; then it accepts writes.
+  /// Waits until everything received is applied; then it accepts writes.
   void Promote() {
     const std::string status = replica_->Query(words_.status);
     std::smatch received;
@@ -85,7 +85,7 @@ class DeadPrimary : public testing::Test {
     replica_->Query("SET GLOBAL read_only = 0");
   }
 
-  /// The limit's rows at the old primary, to see whether anybody writes there.
+  /// The limit's rows at the old primary, to detect writes there.
   std::string RowsOf(Server& server) {
     return server.Query("SELECT hex(id), hex(state) FROM weir_limits ORDER BY 1");
   }
@@ -106,7 +106,7 @@ TYPED_TEST(DeadPrimary, ItsReplicaIsPromotedUnderLoad) {
 }
 
 // The replica is cut off first. What the primary commits from then on is lost with it, so none of
-// it may have been granted: longer than any statement may take.
+// it may have been granted: the cut lasts longer than any statement may take.
 TYPED_TEST(DeadPrimary, GrantsNothingThatItsReplicaDoesNotHave) {
   ExpectExactAcross(this->store(), [&](Nodes& nodes) {
     this->replica_->Pause();
@@ -121,7 +121,7 @@ TYPED_TEST(DeadPrimary, GrantsNothingThatItsReplicaDoesNotHave) {
   });
 }
 
-// It does not know what its replica has granted meanwhile, and accepts writes as before.
+// It does not know what its replica has granted since, and accepts writes as before.
 TYPED_TEST(DeadPrimary, ComesBackAndIsNotUsed) {
   ExpectExactAcross(this->store(), [&](Nodes& nodes) {
     this->primary_->Crash();
@@ -131,7 +131,7 @@ TYPED_TEST(DeadPrimary, ComesBackAndIsNotUsed) {
     }
     this->primary_->Start();
     const std::string before = this->RowsOf(*this->primary_);
-    // Sessions that are there stay; those that are lost are not made again while there are two.
+    // Existing sessions stay; lost ones are not reopened while there are two primaries.
     ASSERT_TRUE(WaitUntil([&] { return Decides(nodes.ports()[0]); }));
     const std::string sessions = this->replica_->Query(
         "SELECT group_concat(concat('KILL ', id) SEPARATOR ';') FROM "

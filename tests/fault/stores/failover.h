@@ -36,7 +36,7 @@ inline std::int64_t Allowed(const std::vector<LoadRecord>& records) {
                        [](const LoadRecord& record) { return record.check.allowed; });
 }
 
-/// Checks are decided by the store: a refusal is not for want of it.
+/// Whether checks are decided by the store: a refusal does not come from a missing store.
 inline bool Decides(std::uint16_t port) {
   const HttpResponse answer = HttpClient(port).Post("/v1/check", kBody);
   return answer.body.find("\"degraded\":true") == std::string::npos;
@@ -48,7 +48,7 @@ inline std::string HostsOf(const std::string& user, const MysqlFamilyServer& one
          ",127.0.0.1:" + std::to_string(other.port()) + "/weir";
 }
 
-/// How many of the nodes' sessions the server has.
+/// How many sessions of the nodes the server has.
 inline int Sessions(MysqlFamilyServer& server) {
   return std::stoi(
       server.Query("SELECT count(*) FROM information_schema.processlist WHERE user = 'node'"));
@@ -67,7 +67,7 @@ inline void ExpectExactAcross(const std::string& store,
   }
   const std::int64_t passed = Allowed(before.Stop());
   EXPECT_GT(passed, 0);
-  // Until nothing is left.
+  // Until the limit is used up.
   CheckLoad after(nodes.ports(), 8, kBody);
   EXPECT_TRUE(WaitUntil([&] {
     const HttpResponse answer = HttpClient(nodes.ports()[1]).Post("/v1/check", kBody);
@@ -75,7 +75,7 @@ inline void ExpectExactAcross(const std::string& store,
            answer.body.find("\"degraded\":true") == std::string::npos;
   }));
   const std::int64_t total = passed + Allowed(after.Stop());
-  // Those of the looks above passed, too, and what was committed but not answered is lost to all.
+  // The checks in WaitUntil were granted, too, and what was committed but not answered is lost.
   EXPECT_LE(total, kLimit);
   EXPECT_GT(total, kLimit / 2);
 }

@@ -1,5 +1,5 @@
 // The primary of a database dies under load, and a replica is promoted: nodes that know both find
-// the new one by themselves, and not one request too many has passed.
+// the new one by themselves, and not one request too many is admitted.
 
 #include "fault/stores/failover.h"
 
@@ -18,7 +18,7 @@
 namespace weir::test {
 namespace {
 
-/// A primary that answers nothing before its replica has it.
+/// A primary that acknowledges nothing before its replica has it.
 struct PostgresPair {
   PostgresPair() {
     primary.Query("ALTER SYSTEM SET synchronous_standby_names = '*'");
@@ -63,7 +63,7 @@ TEST(FailOver, APostgresPrimaryGrantsNothingThatItsReplicaDoesNotHave) {
   });
 }
 
-// It does not know what its replica has granted meanwhile, and accepts writes as before.
+// It does not know what its replica has granted since, and accepts writes as before.
 TEST(FailOver, APostgresPrimaryThatComesBackIsNotUsed) {
   PostgresPair pair;
   ExpectExactAcross(pair.store(), [&](Nodes& nodes) {
@@ -73,7 +73,7 @@ TEST(FailOver, APostgresPrimaryThatComesBackIsNotUsed) {
       ASSERT_TRUE(WaitUntil([&] { return Decides(port); }));
     }
     pair.primary.Start();
-    // Nothing holds it back.
+    // The old primary no longer waits for its replica.
     pair.primary.Query("ALTER SYSTEM RESET synchronous_standby_names");
     pair.primary.Query("SELECT pg_reload_conf()");
     const std::string rows = "SELECT l::text FROM weir_limits l ORDER BY 1";
@@ -98,12 +98,12 @@ TEST(FailOver, AMariadbReplicaIsPromotedUnderLoad) {
       ", master_user='weir', master_use_gtid=slave_pos; START SLAVE");
   const std::string store = HostsOf("node", replica, primary);
   ExpectExactAcross(store, [&](Nodes&) {
-    // A switch-over by hand: the primary takes no more, the replica catches up and takes over.
+    // A manual switch-over: the primary takes no writes, the replica catches up and takes over.
     primary.Query("SET GLOBAL read_only = 1; FLUSH TABLES WITH READ LOCK; UNLOCK TABLES");
     const std::string position = primary.Query("SELECT @@gtid_binlog_pos");
     ASSERT_EQ(replica.Query("SELECT MASTER_GTID_WAIT('" + position + "', 20)"), "0");
     replica.Query("STOP SLAVE; SET GLOBAL read_only = 0");
-    // Else the old primary may still be the one that decides.
+    // Otherwise the old primary may still be the one that decides.
     EXPECT_TRUE(WaitUntil([&] { return Sessions(replica) >= 2; }));
   });
 }

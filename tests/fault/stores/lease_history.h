@@ -1,7 +1,7 @@
 #pragma once
 
-// What clients saw of limits that many processes share, and whether one store that decides under
-// the quota as it was written could have admitted all of it.
+// What clients observed of limits that many processes share, and whether one store that decides
+// under the original quota could have admitted all of it.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace weir::test {
 
-/// Where admissions of cost 1 are placed: each at some moment between its sending and its answer,
-/// such that the pure step grants all of them. Those that have to be placed first are, and each as
-/// early as the quota lets it. That alone may fail though there is a way: what could wait may have
-/// taken the place of what came a little later and could not. So whatever fails makes the last one
-/// before it that could have waited wait, and all is placed again (Simons, 1978); if there is none,
-/// there is no way.
+/// Places admissions of cost 1: each at some moment between its sending and its answer,
+/// such that the pure step grants all of them. The most urgent are placed first, each as
+/// early as the quota allows. That alone may fail although a solution exists: one that could wait
+/// may have taken the place of a slightly later one that could not. So a failure makes the last one
+/// before it that could have waited wait, and all are placed again (Simons, 1978); if there is no
+/// such one, no solution exists.
 class Placing {
  public:
   Placing(const Quota& quota, const std::vector<CheckRecord>& admitted) : quota_(quota) {
     for (const CheckRecord& record : admitted) jobs_.push_back({record.sent, record.answered});
   }
 
-  /// Why they cannot be placed, in words, or nothing.
+  /// Why they cannot be placed, as text, or nothing.
   std::optional<std::string> Problem() {
     constexpr int kMostTries = 20'000;
     for (int i = 0; i < kMostTries; ++i) {
@@ -79,7 +79,7 @@ class Placing {
     return std::nullopt;
   }
 
-  /// The last one placed failed. False if nobody can make room for it.
+  /// The last one placed failed. False if no other can make room for it.
   bool Yield() {
     const Job& failed = jobs_[placed_.back()];
     std::int64_t from = failed.from;
@@ -99,7 +99,7 @@ class Placing {
   std::vector<std::size_t> placed_;
 };
 
-/// Whether one store that decides under `quota` could have admitted all of it: why not, or nothing.
+/// Why no single store deciding under `quota` could have admitted all of it, or nothing.
 inline std::optional<std::string> Unexplained(const Quota& quota,
                                               const std::vector<CheckRecord>& admitted) {
   return Placing(quota, admitted).Problem();

@@ -14,7 +14,7 @@
 
 namespace weir::test {
 
-/// A process that can be killed and comes back at the same port.
+/// A process that can be killed and restarted on the same port.
 class LeaseNode {
  public:
   LeaseNode(std::string store, std::string policies, std::string data)

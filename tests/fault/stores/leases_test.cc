@@ -1,6 +1,6 @@
 // Eight processes on one store that lease permits, while some of them are killed, stopped and cut
-// off from the store: what they admitted together, in the store's time, is what the quota as it was
-// written allows. Exact policies beside them as ever.
+// off from the store: what they admitted together, in the store's time, is what the original quota
+// allows. Exact policies alongside are unaffected.
 //
 // The short form runs on Redis and PostgreSQL. WEIR_LONG_LEASES=1: on all stores, with faults of
 // five seconds and 10,000 other keys.
@@ -74,7 +74,7 @@ std::vector<Hot> HotKeys() {
 
 using Histories = std::map<std::string, std::vector<CheckRecord>>;  // of what was admitted
 
-/// A client of one node that asks for the hot keys in turn, and for one of the others now and then.
+/// A client of one node that checks the hot keys in turn, and one of the others now and then.
 class Client {
  public:
   Client(std::uint16_t port, std::size_t seed) : port_(port), next_(seed * 7919) {
@@ -111,7 +111,7 @@ class Client {
       record.allowed = response.body.find("\"allowed\":true") != std::string::npos;
     } catch (const std::exception&) {
       http.Disconnect();
-      std::this_thread::sleep_for(5ms);  // killed: it comes back
+      std::this_thread::sleep_for(5ms);  // killed: it will be restarted
     }
     record.answered = WallNanos();
     if (record.allowed) admitted_[entry + value].push_back(record);
@@ -128,7 +128,7 @@ class LeasesTest : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr std::size_t kNodes = 8;
 
-  /// The store through `proxy`: the URL's port is the last number behind a colon.
+  /// The store through `proxy`: the URL's port is the last number after a colon.
   static std::string Through(std::string url, std::uint16_t proxy) {
     const std::size_t at = url.find("127.0.0.1:") + 10;
     const std::size_t end = url.find_first_not_of("0123456789", at);
@@ -139,7 +139,7 @@ class LeasesTest : public ::testing::TestWithParam<std::string> {
     return static_cast<std::uint16_t>(std::stoi(url.substr(url.find("127.0.0.1:") + 10)));
   }
 
-  /// One node is killed and comes back, one stands still, and one is cut off from the store; in a
+  /// One node is killed and restarted, one suspended, and one cut off from the store; in a
   /// cluster all of them are.
   void Break(std::vector<std::unique_ptr<LeaseNode>>& nodes, StoreServer& store,
              CuttingProxy* proxy) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What befalls MariaDB and MySQL as the store. A program says which it is before it includes this:
-// `using FaultServer = …`.
+// The faults of MariaDB and MySQL as the store. A program defines which it is before including
+// this: `using FaultServer = …`.
 
 #include <gtest/gtest.h>
 

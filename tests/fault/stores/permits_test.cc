@@ -1,5 +1,5 @@
 // Processes on one store that keep permits of a concurrency limit in stock, while one of them is
-// killed and one stands still: clients never have more permits in flight than the limit, wherever
+// killed and one suspended: clients never have more permits in flight than the limit, wherever
 // they release them.
 //
 // The short form runs on Redis and PostgreSQL. WEIR_LONG_LEASES=1: on all stores.
@@ -45,8 +45,8 @@ policies:
 )";
 constexpr std::string_view kDescriptors = R"("descriptors":[{"queue":"hot"}])";
 
-/// When a client certainly had a permit: from the answer until it began to release it, and at most
-/// for a lease from when it asked.
+/// When a client certainly held a permit: from the answer until it began to release it, and at most
+/// one lease from when it sent the request.
 struct Held {
   std::int64_t from = 0;
   std::int64_t until = 0;
@@ -66,7 +66,7 @@ std::int64_t MostAtOnce(const std::vector<Held>& all) {
   return most;
 }
 
-/// Has up to `kMost` permits at once and releases the oldest at any node; forgets one now and then,
+/// Holds up to `kMost` permits and releases the oldest at any node; forgets one now and then,
 /// and releases others twice.
 class Client {
  public:
@@ -95,7 +95,7 @@ class Client {
   void Run() {
     while (!stopping_) {
       ++turn_;
-      // Mostly the same node, as a client with a connection does: it is the one that leases.
+      // Mostly the same node, like a client that keeps a connection: that node leases.
       if (permits_.size() < kMost && turn_ % 3 != 0) {
         Acquire(*nodes_[first_ % nodes_.size()]);
       } else if (!permits_.empty()) {
@@ -118,7 +118,7 @@ class Client {
     if (permits_.empty()) return;
     const Permit permit = std::move(permits_.front());
     permits_.pop_front();
-    if (turn_ % 97 == 0) return;  // never
+    if (turn_ % 97 == 0) return;  // never released
     held_[permit.held].until = std::min(held_[permit.held].until, WallNanos());
     const std::string body =
         "{" + std::string(kDescriptors) + R"(,"leases":")" + permit.name + R"("})";
@@ -132,7 +132,7 @@ class Client {
       return node.Post(path, body).body;
     } catch (const std::exception&) {
       node.Disconnect();
-      std::this_thread::sleep_for(5ms);  // killed: it comes back
+      std::this_thread::sleep_for(5ms);  // killed: it will be restarted
       return {};
     }
   }

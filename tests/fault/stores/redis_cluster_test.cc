@@ -31,8 +31,8 @@ class RedisClusterFaultTest : public ::testing::Test {
     cluster_.reset();
   }
 
-  /// Of the only key there is. Its window may just be over, and then nobody has it for a moment;
-  /// but its slot stays the same.
+  /// The slot of the only key. Its window may just have ended, so that no node has the key for a
+  /// moment; but its slot stays the same.
   static std::uint16_t HotSlot() {
     static const std::uint16_t slot = cluster_->SlotOfKeyLike("*hot*");
     return slot;
@@ -75,15 +75,15 @@ TEST_F(RedisClusterFaultTest, AMasterIsKilledAndItsReplicaTakesOver) {
       try {
         return HotMaster() != killed;
       } catch (const std::exception&) {
-        return false;  // it asks one that is not there
+        return false;  // it asked a node that is down
       }
     }));
   });
   cluster_->node(killed).Start();
 }
 
-// Users are spread over the masters: by default as the policies allow it, or each with a slot of
-// its own (?tag=user).
+// Users are spread over the masters: by default as the policies allow it, or each with a separate
+// slot (?tag=user).
 class RedisClusterPartsTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RedisClusterPartsTest, AMasterWithoutReplicaTakesOnlyItsOwnUsersAlong) {
@@ -142,7 +142,7 @@ policies:
       EXPECT_EQ(allowed[static_cast<std::size_t>(user)], kLimit) << "user " << user;
     }
   }
-  // Back with what it had in memory lost: its users are decided by it again.
+  // Restarted with its memory lost: its users are decided by it again.
   cluster.node(1).Start();
   EXPECT_TRUE(WaitUntil([&] {
     for (int user = 0; user < kUsers; ++user) {

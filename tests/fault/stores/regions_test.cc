@@ -1,6 +1,6 @@
 // A home store, two regions whose stores lease from it, and two nodes in each that lease from
-// those: one region's store is killed and comes back, the other stands still for a while. What all
-// nodes admitted together is what the quota as it was written allows.
+// those: one region's store is killed and restarted, the other is suspended for a while. What all
+// nodes admitted together is what the original quota allows.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ std::vector<Hot> HotKeys() {
           {"exact", *Quota::FixedWindow(100, 1s), *Quota::FixedWindow(50, 1s)}};
 }
 
-/// A `weir serve` that can be killed and comes back at the same ports.
+/// A `weir serve` that can be killed and restarted on the same ports.
 class Server {
  public:
   Server(const std::string& store, const std::string& policies, const std::string& data,
@@ -105,7 +105,7 @@ class Server {
 
 using Histories = std::map<std::string, std::vector<CheckRecord>>;  // of what was admitted
 
-/// A client of one node that asks for the hot keys in turn.
+/// A client of one node that checks the hot keys in turn.
 class Client {
  public:
   explicit Client(std::uint16_t port) : port_(port), thread_([this] { Run(); }) {}

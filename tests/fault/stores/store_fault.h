@@ -3,9 +3,9 @@
 // What must hold whatever happens to a store: every request is answered in time, nothing leaks, and
 // a second after the store is back its limits are exact again.
 //
-// A process that needs no store gets a load, too, at the same time. What its answers take is the
-// machine's part: "in time" is said beside it, and what only the machine has held up is not held
-// against the store.
+// A process that needs no store gets a load at the same time. The latency of its answers is the
+// machine's share: "in time" is relative to it, and delays caused by the machine alone are not
+// blamed on the store.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ policies:
 )",
                {"--store-timeout", "250ms", "--threads", "1"}),
         beside_(1, "memory:", "policies: []", {"--threads", "1"}) {
-    // Everything is connected and every buffer has its size before anything is counted.
+    // Connects everything and sizes every buffer before anything is counted.
     CheckLoad load(nodes_.ports(), kClients, kBody, kPause);
     EXPECT_TRUE(load.AwaitAnswers(200));
     static_cast<void>(load.Stop());
@@ -64,7 +64,7 @@ policies:
     const std::int64_t begins = WallNanos();
     happens();
     std::int64_t exact_from = WallNanos() + kSecond;
-    // A second's grace, what is left of that window, and one whole window.
+    // A second's grace, the rest of that window, and one whole window.
     std::this_thread::sleep_for(std::chrono::milliseconds(3100));
     Records records = load->Stop();
     ExpectAnswersInTime(records, begins, exact_from);
@@ -72,8 +72,8 @@ policies:
                                         [](const LoadRecord& one) { return one.degraded; });
     EXPECT_TRUE(felt != Felt::kYes || degraded > 0);
     if (felt == Felt::kNo) ExpectStallsAlone(records);
-    // When the machine itself stands still for a moment, checks time out as well. Then another
-    // window has to do; a store that does not come back fails in every one.
+    // When the machine itself stalls for a moment, checks time out as well. Then another window has
+    // to be tried; a store that does not recover fails in every one.
     for (int again = 0; again < kWindows && DegradedFrom(records.store, exact_from) > 0 &&
                         (again < kStalls || HeldUp(records.beside, exact_from) > 0);
          ++again) {
@@ -89,7 +89,7 @@ policies:
   }
 
  private:
-  /// What the clients of the nodes saw, and those of the process beside them.
+  /// What the clients of the nodes observed, and those of the process alongside.
   struct Records {
     std::vector<LoadRecord> store;
     std::vector<LoadRecord> beside;
@@ -104,10 +104,10 @@ policies:
     CheckLoad beside;
   };
 
-  /// Windows that may have checks without the store; more only if the machine stood still in them.
+  /// Windows that may have checks without the store; more only if the machine stalled in them.
   static constexpr int kStalls = 3;
   static constexpr int kWindows = 40;
-  /// What one moment in which the machine stands still can time out: a check of each client.
+  /// What one stall of the machine can time out: a check of each client.
   static constexpr std::ptrdiff_t kStalled = 8;
   static constexpr std::size_t kClients = 8;
   /// Connections to the store that may be opened in the fault, when they are first needed.
@@ -115,8 +115,8 @@ policies:
   static constexpr std::chrono::microseconds kPause{2000};
   static constexpr const char* kBody = R"({"descriptors":[{"hot":"h"}]})";
 
-  /// Of those that the fault can have met, shortest first: sent before it was over and a second had
-  /// passed, and not answered before it began.
+  /// Latencies of checks that the fault can have affected, shortest first: answered after it began,
+  /// and sent before it ended and a second had passed.
   static std::vector<std::chrono::nanoseconds> Taken(const std::vector<LoadRecord>& records,
                                                      std::int64_t begins, std::int64_t ends) {
     std::vector<std::chrono::nanoseconds> taken;
@@ -154,7 +154,7 @@ policies:
     });
   }
 
-  /// Nothing was decided without the store but what timed out in such moments.
+  /// Nothing was decided without the store except what timed out in such stalls.
   static void ExpectStallsAlone(const Records& records) {
     std::ptrdiff_t stalled = 0;
     for (const LoadRecord& record : records.store) {
@@ -173,7 +173,7 @@ policies:
 
   static void ExpectExactFrom(const std::vector<LoadRecord>& records, std::int64_t from) {
     const std::int64_t window = from / kSecond + 1;  // the first whole one
-    std::int64_t least = 0;                          // granted in it for sure
+    std::int64_t least = 0;                          // granted in it for certain
     std::int64_t most = 0;
     std::int64_t asked = 0;
     bool over = false;
@@ -192,7 +192,7 @@ policies:
     EXPECT_GE(most, std::min(kLimit, asked));
   }
 
-  // The level before a fault. After an earlier one, a connection that nobody has needed yet may
+  // The level before a fault. After an earlier one, a connection that has not been needed yet may
   // still be missing; with it the level is no higher than it was before.
   void NoteDescriptors() {
     const std::vector<std::size_t> now = Descriptors();
@@ -203,7 +203,7 @@ policies:
 
   void ExpectNoLeak(const std::vector<std::size_t>& memory) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      // Connections of clients that have gone are closed a moment later.
+      // Connections of clients that have left are closed a moment later.
       EXPECT_TRUE(WaitUntil([&] { return Descriptors()[i] <= most_descriptors_[i] + kLazy; }))
           << "node " << i << ": " << most_descriptors_[i] << " sockets before, " << Descriptors()[i]
           << " after";
@@ -212,12 +212,12 @@ policies:
     }
   }
 
-  /// Sockets of each node.
+  /// The number of sockets of each node.
   std::vector<std::size_t> Descriptors() {
     std::vector<std::size_t> counts;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      // Of the embedded database's files some are opened when they are first needed, whenever that
-      // is.
+      // Some of the embedded database's files are opened when first needed, at any
+      // time.
       std::size_t sockets = 0;
       for (const auto& descriptor : std::filesystem::directory_iterator(
                "/proc/" + std::to_string(nodes_[i].process().pid()) + "/fd")) {

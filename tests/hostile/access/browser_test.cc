@@ -1,5 +1,5 @@
-// A page of another site, shown by a browser on this machine, can reach every port of it: by a
-// request that needs no permission of the server, or by a name of its own that it lets point here.
+// A page of another site, open in a browser on this machine, can reach every port of it: by a
+// request that needs no permission of the server, or through its own host name that resolves here.
 // While no keys are configured, what is open to this machine must not be open to such a page.
 
 #include "e2e/service/fixture.h"
@@ -18,7 +18,7 @@ struct Call {
   const char* body;
 };
 
-// What is open without a key only because nobody has configured one.
+// What is open without a key only because no keys are configured.
 constexpr Call kPrivate[] = {
     {"POST", "/v1/refund", R"({"key":"k"})"},
     {"POST", "/v1/release", R"({"key":"k","lease":1})"},
@@ -43,7 +43,7 @@ TEST_F(Browser, APageOfAnotherSiteChangesNothing) {
         << call.target;
     EXPECT_EQ(client.Send(call.method, call.target, call.body, by_fetch).status, 403)
         << call.target;
-    // Programs and the service's own pages get an answer about what they asked for.
+    // Programs and the service's own pages get a real answer.
     const HttpHeaders own = {{"Origin", "http://127.0.0.1:1"}, {"Host", "127.0.0.1:1"}};
     EXPECT_NE(client.Send(call.method, call.target, call.body).status, 403) << call.target;
     EXPECT_NE(client.Send(call.method, call.target, call.body, own).status, 403) << call.target;
@@ -64,7 +64,7 @@ TEST_F(Browser, ANameThatPointsHereIsNotThisMachine) {
     EXPECT_NE(client.Get(target, {{"Host", "localhost:8080"}}).status, 403) << target;
   }
   EXPECT_EQ(client.Get("/api/messages?userId=u", {{"Host", "localhost:8080"}}).status, 200);
-  // Checks are for whoever is in front, by whatever name.
+  // Checks are for any proxy in front, under any name.
   EXPECT_EQ(client.Post("/v1/check", R"({"key":"k"})", {{"Host", "weir.example"}}).status, 200);
 }
 
@@ -101,11 +101,11 @@ TEST_F(Browser, CommandsInTheBodyOfARequestAreNotRun) {
                            "OPTIONS * HTTP/1.0\r\n\r\n", "Host: localhost\r\n"}) {
     TcpConnection resp(weir_->Port("resp"));
     resp.Send(std::string(head) + "WEIR.RESET k\r\n");
-    const std::string answer = resp.ReadAll();  // it is closed
+    const std::string answer = resp.ReadAll();  // the connection is closed
     EXPECT_THAT(answer, StartsWith("-ERR this port speaks the Redis protocol")) << head;
     EXPECT_THAT(answer, Not(HasSubstr("+OK"))) << head;
   }
-  // 100 at once: 1 was taken and is still missing.
+  // 100 at first: 1 was taken and has not been refunded.
   EXPECT_THAT(client.Post("/v1/peek", R"({"key":"k"})").body, HasSubstr(R"("remaining":99)"));
 }
 

@@ -1,6 +1,6 @@
-// Client certificates, on every door of the program. A role is given to the one common name of a
-// subject; a certificate from which two names could be read gets no role. And a browser shows its
-// certificate whichever site's page makes it send a request.
+// Client certificates, on every endpoint of the program. A role is given to the single common name
+// of a subject; a certificate from which two names could be read gets no role. And a browser
+// presents its certificate for requests made by any site's page.
 
 #include "support/certificates.h"
 
@@ -28,7 +28,7 @@ std::string TextOf(const std::filesystem::path& file) {
 
 class ClientCertificates : public ServiceTest {
  protected:
-  /// `gateway` may check, `boss` may do everything, and nobody else anything.
+  /// `gateway` may check, `boss` may do everything, and no one else anything.
   void SetUp() override {
     ServiceTest::SetUp();
     const Pair server = made_.Issue("localhost", "server");
@@ -44,7 +44,7 @@ class ClientCertificates : public ServiceTest {
     Serve({"--config", config.string(), "--grpc", "127.0.0.1:0", "--resp", "127.0.0.1:0"});
   }
 
-  /// `more`: arguments of curl.
+  /// `more`: arguments for curl.
   std::string Http(const Pair& who, const std::string& path, const std::string& body = {},
                    const std::vector<std::string>& more = {}) {
     const std::string url = "https://localhost:" + std::to_string(weir_->Port("http")) + path;
@@ -106,7 +106,7 @@ TEST_F(ClientCertificates, AlternativeNamesGiveNoRoleAndTakeNoneAway) {
   EXPECT_EQ(Http(other, "/v1/check", kCheck), "401");
   EXPECT_EQ(Grpc(other), ::grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(Resp(other), HasSubstr("NOAUTH"));
-  // The one common name counts, whatever else the certificate is good for.
+  // The single common name counts, whatever other names the certificate has.
   const Pair gateway = made_.Issue("gateway", "gateway", "DNS:boss");
   EXPECT_EQ(Http(gateway, "/v1/check", kCheck), "200");
   EXPECT_EQ(Http(gateway, "/admin/status"), "403");
@@ -119,7 +119,7 @@ struct Call {
   const char* body;
 };
 
-// What only a certificate with the role may do here.
+// Calls that only a certificate with the role may make here.
 constexpr Call kChanges[] = {
     {"/v1/check", kCheck},
     {"/v1/refund", kCheck},

@@ -1,5 +1,5 @@
-// Envoy's protocol can give permits back, by hits that are negative: that needs what a refund
-// needs.
+// Envoy's protocol can refund permits with negative hits: that requires the same permission as a
+// refund.
 
 #include <grpcpp/grpcpp.h>
 

@@ -1,5 +1,5 @@
-// Without keys the admin API is for this machine. Behind a proxy on this machine every caller has a
-// loopback address, so what comes through one is refused.
+// Without keys the admin API is open to this machine only. Behind a proxy on this machine every
+// caller has a loopback address, so requests through a proxy are refused.
 
 #include "e2e/service/fixture.h"
 #include "support/nginx_server.h"
@@ -33,7 +33,7 @@ TEST_F(KeylessProxy, WhatAProxyAddsIsASign) {
     EXPECT_EQ(refused.status, 403) << field;
     EXPECT_THAT(refused.body, HasSubstr("through a proxy")) << field;
     EXPECT_EQ(client.Get("/admin/status", headers).status, 403) << field;
-    // Checks are for whoever is in front.
+    // Checks are for any proxy in front.
     EXPECT_EQ(client.Post("/v1/check", R"({"key":"a"})", headers).status, 200) << field;
   }
   EXPECT_EQ(client.Get("/admin/policies/k").status, 404);

@@ -1,5 +1,5 @@
-// A client names a key with line breaks or bytes that are no text. Whoever lists keys later gets
-// whole answers, without a header of the client's making, and every page of the list.
+// A client names a key with line breaks or invalid UTF-8. Listing keys later returns complete
+// answers, without a header made by the client, and every page of the list.
 
 #include <set>
 
@@ -39,7 +39,7 @@ TEST_F(ResponseSplitting, NoKeyEndsAHeaderAndEveryPageOfKeysIsReached) {
   std::set<std::string> pages;
   std::string cursor;
   for (std::size_t page = 0; page < 2 * keys.size(); ++page) {
-    // A connection of its own, read to its end: what follows an answer shows.
+    // A separate connection, read to its end: anything after an answer is detected.
     TcpConnection http(weir_->Port("http"));
     http.Send("GET /admin/metrics?limit=1&cursor=" + cursor +
               " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

@@ -1,5 +1,5 @@
-// Who may do what, on the doors of the program: keys have roles, what takes from others needs a key
-// where there are keys, and wrong keys are counted, logged and slowed down.
+// Permissions on the endpoints of the program: keys have roles, calls that affect others need a key
+// if keys are configured, and wrong keys are counted, logged and slowed down.
 
 #include "e2e/service/fixture.h"
 #include "support/tcp_connection.h"
@@ -90,7 +90,7 @@ TEST_F(Access, WhatTakesFromOthersNeedsAKeyWhereThereAreKeys) {
                    R"({"requestedTime":"2030-01-01T01:00:00Z"})"),
             200);
   EXPECT_EQ(Status(kPayments, "DELETE", "/api/v1/slots/e1"), 200);
-  // Who may do one thing may not do another.
+  // A key that may do one thing may not do another.
   EXPECT_EQ(Status(kGate, "DELETE", "/api/v1/slots/e1"), 403);
   EXPECT_EQ(Status(kReader, "POST", "/api/send", R"({"userId":"u","message":"m"})"), 403);
   EXPECT_EQ(Status(kPayments, "POST", "/v1/refund", kRefund), 403);
@@ -122,11 +122,11 @@ TEST_F(Access, WhoAppliesPoliciesMayDoNothingElse) {
     EXPECT_NE(Status(kDeployer, "GET", path), 200) << path;
   }
   EXPECT_EQ(Status(kDeployer, "POST", "/admin/reset/k"), 403);
-  // The latest change, which deleted the policy, and whoever may look may not undo it.
+  // The latest change, which deleted the policy: a role that may only read must not undo it.
   EXPECT_EQ(Status(kReader, "POST", "/admin/audit/3/undo"), 403);
   EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/3/undo"), 200);
   ASSERT_EQ(Status(kAdmin, "POST", "/admin/rate-limit/config", kSlotConfig), 201);
-  EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/5/undo"), 403);  // not of a policy
+  EXPECT_EQ(Status(kDeployer, "POST", "/admin/audit/5/undo"), 403);  // not a policy's change
   EXPECT_EQ(Status(kAdmin, "POST", "/admin/audit/5/undo"), 204);
   EXPECT_EQ(Status(kDeployer, "POST", "/admin/rate-limit/config", kSlotConfig), 403);
   EXPECT_EQ(Status(kDeployer, "POST", "/v1/refund", kRefund), 403);
@@ -162,7 +162,7 @@ TEST_F(Access, WhatWasDoneIsInTheAuditLog) {
   }));
 }
 
-// The log shows eight digits of a key's digest; others whose digest begins so are soon found.
+// The log shows eight digits of a key's digest; other keys with the same digits are easy to find.
 TEST_F(Access, AKeyThatNobodyLookedAtIsNotInTheAuditLog) {
   ServeWithKeys("  open: [check, slots, slots_change]\n");
   ASSERT_EQ(Status(kAdmin, "POST", "/admin/rate-limit/config", kSlotConfig), 201);
@@ -194,7 +194,7 @@ TEST_F(Access, WrongKeysAreLoggedOnceAndSlowedDown) {
   EXPECT_TRUE(weir_->process().WaitForError("wrong key").has_value());
   EXPECT_THAT(weir_->process().error_output(), Not(HasSubstr("guess-number")));
   EXPECT_THAT(client.Get("/metrics").body, HasSubstr("weir_wrong_keys_total"));
-  // Checks of the same address go on.
+  // Checks from the same address still work.
   EXPECT_EQ(Status(nullptr, "POST", "/v1/check", R"({"key":"a"})"), 200);
 }
 
@@ -217,7 +217,7 @@ TEST_F(Access, RedisClientsHaveTheRolesOfTheirPassword) {
   EXPECT_THAT(ask({"WEIR.RESET", "a"}), StartsWith("+OK"));
 }
 
-// Whoever is the store's client may do anything to any key.
+// A client of the store API may do anything to any key.
 TEST_F(Access, OnlyAKeyOfTheRoleStoreMayUseThisAsAStore) {
   const std::string nodes = "nodes-key-0123456789";
   ServeWithKeys("    - nodes:store:" + nodes + "\n", {"--resp", "127.0.0.1:0"});
@@ -247,7 +247,7 @@ TEST_F(Access, RedisPasswordsCannotBeGuessedQuickly) {
     resp.Send(Command({"AUTH", "guess-number-" + std::to_string(i)}));
     EXPECT_THAT(resp.ReadThrough("\r\n"), StartsWith("-WRONGPASS"));
   }
-  // Not even the right one is heard now.
+  // Even the right one is rejected now.
   resp.Send(Command({"AUTH", kAdmin}));
   EXPECT_THAT(resp.ReadThrough("\r\n"), StartsWith("-WRONGPASS"));
   EXPECT_TRUE(weir_->process().WaitForError("wrong key").has_value());
@@ -264,7 +264,7 @@ TEST_F(Access, KeysOfTheRespDoorAloneCannotBeGuessedQuicklyEither) {
     EXPECT_THAT(guess("guess-number-" + std::to_string(i)), StartsWith("-WRONGPASS"));
   }
   EXPECT_TRUE(weir_->process().WaitForError("wrong key").has_value());
-  // Most were not even looked at. Nor is the right one before the address has paused.
+  // Most were not even checked. Nor is the right one until the address has paused.
   const std::string metrics = Client().Get("/metrics").body;
   const std::size_t at = metrics.find("\nweir_wrong_keys_total ");
   ASSERT_NE(at, std::string::npos) << metrics;

@@ -1,5 +1,5 @@
-// The database stands still with requests under way, and the service is told to stop. It ends in
-// order: whatever its stores still answer meets someone who is there.
+// The database hangs with requests under way, and the service is told to stop. It shuts down
+// cleanly: whatever its stores still answer, the receiving objects exist.
 
 #include "e2e/service/fixture.h"
 #include "support/postgres_server.h"
@@ -20,7 +20,7 @@ class Shutdown : public ServiceTest {
            R"(","configName":"c","requestedTime":"2030-01-01T00:00:00Z"})";
   }
 
-  /// Requests of every kind, from many connections.
+  /// A request of varying kind; they are sent on many connections.
   static std::string Request(int number) {
     switch (number % 6) {
       case 0:

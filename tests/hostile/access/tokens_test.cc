@@ -1,5 +1,5 @@
-// Bearer tokens of an identity provider and client certificates, on every door of the program: what
-// they say counts, what is forged or over does not, and the audit log names their holders.
+// Bearer tokens of an identity provider and client certificates, on every endpoint of the program:
+// their claims count, forged or expired ones do not, and the audit log names their holders.
 
 #include <grpcpp/grpcpp.h>
 

@@ -1,5 +1,5 @@
-// Reads of whole tables are asked for again and again. They run one by one beside the reactors:
-// checks go on, threads do not multiply, and whoever asks too much is told so.
+// Reads of whole tables are requested repeatedly. They run one by one outside the reactors:
+// checks continue, threads do not multiply, and excess requests get an error.
 
 #include <set>
 

@@ -1,5 +1,5 @@
-// Names of time zones that the library behind them reads as paths: whoever opens a named pipe waits
-// until somebody writes to it.
+// Names of time zones that the library reads as paths: opening a named pipe blocks
+// until something writes to it.
 
 #include <sys/stat.h>
 

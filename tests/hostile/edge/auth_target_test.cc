@@ -1,5 +1,5 @@
-// GET /v1/auth behind proxies that pass the client's own fields on, as all of them do: which path
-// is asked about is for the proxy to say.
+// GET /v1/auth behind proxies that forward the client's own fields, as all of them do: only the
+// proxy may decide which path is checked.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ policies:
 
 TEST_F(AuthTarget, AClientsPairNeverReplacesTheProxys) {
   ServeWith("");
-  // A proxy of the Traefik or Caddy kind sets X-Forwarded-Uri and passes X-Original-URI on.
+  // A proxy like Traefik or Caddy sets X-Forwarded-Uri and forwards X-Original-URI.
   EXPECT_LE(Passed({{"X-Forwarded-Uri", "/v1/pay"}, {"X-Original-URI", "/elsewhere"}}), 1);
   // nginx, the other way round.
   EXPECT_LE(Passed({{"X-Original-URI", "/v1/pay"}, {"X-Forwarded-Uri", "/elsewhere"}}), 1);
@@ -62,7 +62,7 @@ TEST_F(AuthTarget, BothPairsAreRefusedWithWhatToDo) {
   const HttpResponse both = Ask({{"X-Forwarded-Uri", "/v1/pay"}, {"X-Original-URI", "/elsewhere"}});
   EXPECT_EQ(both.status, 400);
   EXPECT_THAT(both.body, HasSubstr("auth.target"));
-  // auth_request takes anything but 401 and 403 for a fault of the service.
+  // auth_request treats everything except 401 and 403 as a failure of the service.
   EXPECT_EQ(Ask({{"X-Forwarded-Uri", "/v1/pay"}, {"X-Original-URI", "/elsewhere"}},
                 "/v1/auth?deny_status=403")
                 .status,

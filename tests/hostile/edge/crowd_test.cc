@@ -1,4 +1,4 @@
-// Idle connections to the proxy take the file descriptors that upstreams, files and health checks
+// Idle connections to the proxy use up the file descriptors that upstreams, files and health checks
 // need.
 
 #include <memory>
@@ -21,7 +21,7 @@ class Crowd : public ProxyProgramTest {
 
 TEST_F(Crowd, WithFewDescriptorsClientsAreServedAndHealthIsAnswered) {
   std::vector<std::string> args = {"prlimit", "--nofile=640:640", Program()};
-  // The crowd stays for longer than this test waits for an answer.
+  // The crowd stays longer than this test waits for an answer.
   const auto rest = Args({"--admin", "127.0.0.1:0", "--per-ip", "1000/1h", "--header-timeout",
                           "10m", "--threads", "1"});
   args.insert(args.end(), rest.begin(), rest.end());
@@ -31,7 +31,7 @@ TEST_F(Crowd, WithFewDescriptorsClientsAreServedAndHealthIsAnswered) {
   TcpConnection before(proxy);  // has no upstream yet
   std::vector<std::unique_ptr<TcpConnection>> crowd;
   for (int i = 0; i < 700; ++i) crowd.push_back(std::make_unique<TcpConnection>(proxy));
-  // Connections are accepted in their order, so all the others are in by now.
+  // Connections are accepted in order, so all the others have been accepted now.
   EXPECT_EQ(crowd.back()->ReadAll(), "") << "one too many is closed, and does not wait";
   EXPECT_EQ(HttpClient(admin).Get("/healthz").status, 200);
   before.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -1,5 +1,5 @@
-// Who a request is from, when the client would rather be somebody else; and one limit where two
-// programs have one folder.
+// Who a request is from, when the client pretends to be someone else; and one limit if two
+// programs share one folder.
 
 #include "hostile/edge/proxy_fixture.h"
 
@@ -29,7 +29,7 @@ TEST_F(Identity, ASecondKeyIsRefusedAndReachesNobody) {
   Start(kPerKey, {"--user-header", "X-User"});
   HttpClient client(port_);
   for (int i = 0; i < 5; ++i) {
-    // The upstream may believe the second line, or both.
+    // The upstream may use the second line, or both.
     const std::string fresh = "fresh-" + std::to_string(i);
     EXPECT_EQ(client.Get("/", {{"X-API-Key", fresh}, {"X-API-Key", "real"}}).status, 400);
     EXPECT_EQ(client.Get("/", {{"X-API-Key", fresh}, {"X_API_Key", "real"}}).status, 400);
@@ -44,7 +44,7 @@ TEST_F(Identity, AKeyThatIsCountedAlsoReachesTheUpstream) {
   Start(kPerKey, {"--user-header", "X-User"});
   HttpClient client(port_);
   for (int i = 0; i < 5; ++i) {
-    // The key would be taken away on this hop, and the upstream serve the request as nobody's.
+    // The key would be removed on this hop, and the upstream would see an anonymous request.
     const std::string fresh = "fresh-" + std::to_string(i);
     EXPECT_EQ(client.Get("/", {{"X-API-Key", fresh}, {"Connection", "x-api-key"}}).status, 400);
     EXPECT_EQ(client.Get("/", {{"X-User", fresh}, {"Connection", "keep-alive, X-User"}}).status,
@@ -60,11 +60,11 @@ TEST_F(Identity, ManyForwardedLinesDoNotMakeTheClientTheProxy) {
   const auto from = [&](const std::string& address, int lines) {
     HttpHeaders headers;
     for (int i = 0; i < lines; ++i) headers.emplace_back("X-Forwarded-For", "203.0.113.9");
-    headers.emplace_back("X-Forwarded-For", address);  // what the trusted proxy adds
+    headers.emplace_back("X-Forwarded-For", address);  // added by the trusted proxy
     return client.Get("/", headers).status;
   };
   EXPECT_EQ(from("198.51.100.1", 40), 200);
-  EXPECT_EQ(from("198.51.100.2", 40), 200);  // nobody else pays for the first one
+  EXPECT_EQ(from("198.51.100.2", 40), 200);  // no one else is charged for the first one
   EXPECT_EQ(from("198.51.100.1", 100), 429);
   EXPECT_EQ(from("198.51.100.1", 0), 429);
 }
@@ -76,7 +76,7 @@ policies:
     quota: { fixed_window: { limit: 1, window: 100d } }
 )";
 
-// Some frameworks serve "post" as POST.
+// Some frameworks treat "post" as POST.
 TEST_F(Identity, AMethodInSmallLettersIsRefused) {
   Start(kPerMethod);
   HttpClient client(port_);
@@ -87,7 +87,7 @@ TEST_F(Identity, AMethodInSmallLettersIsRefused) {
   EXPECT_THAT(requests(), SizeIs(1));
 }
 
-// An upstream that believes them serves another page, method or client than the one counted.
+// An upstream that trusts them serves another page, method or client than the one counted.
 TEST_F(Identity, FieldsThatNameAnotherTargetOrClientReachNobodyFromStrangers) {
   const HttpHeaders headers = {
       {"X-Original-URL", "/v1/pay"},  {"x-rewrite-url", "/v1/pay"},
@@ -117,7 +117,7 @@ TEST_F(Identity, TrailersOfARequestAreNotPassedOn) {
       "POST / HTTP/1.1\r\nHost: h\r\nX-API-Key: fresh\r\nTransfer-Encoding: chunked\r\n\r\n"
       "3\r\nabc\r\n0\r\nX-API-Key: real\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n");
   EXPECT_EQ(client.ReadResponse().status, 200);
-  // The connection goes on behind the trailers.
+  // The connection continues after the trailers.
   EXPECT_EQ(client.Get("/", {{"X-API-Key", "other"}}).status, 200);
   ASSERT_THAT(requests(), SizeIs(2));
   EXPECT_THAT(requests()[0], HasSubstr("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
@@ -130,7 +130,7 @@ TEST_F(Identity, TwoProxiesNeverHaveOneFolder) {
   WeirProcess second(Args({"--per-ip", "5/60m"}));
   EXPECT_TRUE(second.process().WaitForError("is in use by process"));
   EXPECT_NE(second.process().Wait().value_or(0), 0);
-  // Nothing is lost by it for the first one, and another folder is another proxy's.
+  // The first one is not affected, and another folder can be used by another proxy.
   HttpClient client(port_);
   EXPECT_EQ(client.Get("/").status, 200);
   WeirProcess third(Args({"--per-ip", "5/60m"}, "third"));

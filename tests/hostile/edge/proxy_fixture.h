@@ -16,7 +16,7 @@
 
 namespace weir::test {
 
-/// `weir proxy` in front of an upstream that keeps what it gets.
+/// `weir proxy` in front of an upstream that records its requests.
 class ProxyProgramTest : public ::testing::Test {
  protected:
   ProxyProgramTest()

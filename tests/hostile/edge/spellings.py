@@ -1,4 +1,4 @@
-"""Ways to write a path so that one server takes it for another one's page."""
+"""Ways to write a path so that a server resolves it to another path's page."""
 
 import itertools
 import random
@@ -34,7 +34,7 @@ def mutated(path, generator):
 
 
 def spellings(path, seed, count):
-    """Every single change, and `count` random ones of two or three changes."""
+    """Every single change, and `count` random combinations of two or three changes."""
     found = {path, path.upper(), path.title()}
     for at, c in enumerate(path):
         found.update({path[:at] + "%%%02x" % ord(c) + path[at + 1:], path[:at] + "%%%02X" % ord(c) + path[at + 1:],
@@ -50,5 +50,5 @@ def spellings(path, seed, count):
         for _ in range(generator.randrange(2, 4)):
             text = mutated(text, generator)
         found.add(text)
-    # Bytes that end a request line are for the parsers' own tests.
+    # Bytes that end a request line are covered by the parsers' own tests.
     return sorted(text for text in found if " " not in text and "\n" not in text)

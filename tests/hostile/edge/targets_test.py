@@ -3,8 +3,8 @@
 
 Usage: targets_test.py WEIR-PROGRAM [UPSTREAM…]
 
-A client that has used up its limit for /v1/pay (and for everything under /v1/files/) asks again in thousands of
-spellings, through `weir proxy` and through nginx with auth_request. A spelling that gets the page is a way around the limit.
+A client that has used up its limit for /v1/pay (and for everything under /v1/files/) repeats the request in thousands of
+spellings, through `weir proxy` and through nginx with auth_request. A spelling that gets the page bypasses the limit.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ PAGES = {"/v1/pay": b"PAY", "/v1/files/a": b"FILES"}
 
 
 class Process:
-    """A program that ends with the test, and says which port it has."""
+    """A program that ends with the test, and prints its port."""
 
     def __init__(self, arguments, word, environment=None):
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
@@ -56,7 +56,7 @@ class Process:
 
 
 class Nginx:
-    """nginx with one server block, in a folder of its own."""
+    """nginx with one server block, in a separate folder."""
 
     def __init__(self, folder, name, server):
         self.port = free_port()
@@ -100,7 +100,7 @@ def wait_for_port(port):
 
 
 class Client:
-    """Sends targets as they are and reads whole answers."""
+    """Sends targets unchanged and reads complete answers."""
 
     def __init__(self, port):
         self.port = port
@@ -117,7 +117,7 @@ class Client:
                 self.socket.sendall(request)
                 return self.read()
             except (ConnectionError, EOFError):
-                # The server may have closed an idle connection; a second time it is its answer.
+                # The server may have closed an idle connection; the second time, closing counts as its answer.
                 self.close()
                 if last:
                     return 0, b""
@@ -194,7 +194,7 @@ UPSTREAMS = {
 
 
 def attack(name, port, count):
-    """Counts the spellings that got a page they should not have, and says which."""
+    """Counts the spellings that got a page they should not have, and prints them."""
     client = Client(port)
     numbers = itertools.count(1)
     passed, tried, refused = [], 0, 0
@@ -233,7 +233,7 @@ def through_auth_request(weir, folder, upstream, name, count):
                        "--data", os.path.join(folder, name + "-auth"), "--policies", os.path.join(folder, "policies.yaml")],
                       "listening http")
     with contextlib.closing(service):
-        # The target goes to the upstream as the client sent it.
+        # The target is forwarded to the upstream as the client sent it.
         gate = Nginx(folder, name + "-gate", f"""
     location / {{ auth_request /weir; proxy_pass http://127.0.0.1:{upstream.port}; }}
     location = /weir {{

@@ -1,4 +1,4 @@
-// A connection that is upgraded is a tunnel past the limits, unless what goes through it is known.
+// An upgraded connection is a tunnel that bypasses the limits, unless its contents are understood.
 
 #include "hostile/edge/proxy_fixture.h"
 
@@ -15,7 +15,7 @@ policies:
     quota: { fixed_window: { limit: 1, window: 100d } }
 )";
 
-/// Takes every upgrade that it is asked for and then sends back what it gets.
+/// Accepts every requested upgrade and then echoes what it receives.
 class Upgrade : public ProxyProgramTest {
  protected:
   void Answer(TcpConnection& connection, const std::string& request) override {
@@ -59,7 +59,7 @@ TEST_F(Upgrade, OnlyWhatIsAllowedIsOffered) {
   EXPECT_EQ(StatusOf(Asking("h2c, WebSocket, TLS/1.0")), 101);
   EXPECT_THAT(requests().back(), HasSubstr("\r\nUpgrade: websocket\r\n"));
   EXPECT_THAT(requests().back(), Not(HasSubstr("TLS/1.0")));
-  // A body before a tunnel is where two servers disagree.
+  // A body before a tunnel is where two servers may disagree.
   EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                      "Content-Length: 1\r\n\r\nx"),
             200);
@@ -110,19 +110,19 @@ TEST_F(Upgrade, MessagesAreCounted) {
   TcpConnection client(port_);
   client.Send(Asking("websocket"));
   EXPECT_THAT(client.ReadThrough("\r\n\r\n"), HasSubstr("101"));
-  // Two, of which one comes in two frames, and split at every byte.
+  // Two messages, one of them in two frames, split at every byte.
   const std::string first =
       Frame(kText, "hello") + Frame(kStartOfText, "in two ") + Frame(kEndOfText, "parts");
   for (const char byte : first) client.Send(std::string(1, byte));
   EXPECT_EQ(client.Read(first.size()), first);
-  // Three more at once and the one that is too many: it does not reach the upstream.
+  // Three more frames together and the one that exceeds the limit: it does not reach the upstream.
   const std::string more = Frame(kPing, "") + Frame(kText, "4") + Frame(kText, "5");
   client.Send(more + Frame(kText, "the sixth"));
   const std::string back = client.ReadAll();
   EXPECT_TRUE(more.starts_with(back)) << back;
   EXPECT_THAT(back, Not(HasSubstr("the sixth")));
 
-  // A new connection has no new limit.
+  // A new connection does not get a new limit.
   TcpConnection again(port_);
   again.Send(Asking("websocket"));
   again.ReadThrough("\r\n\r\n");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks compose.yaml and the Dockerfile. Usage: compose_test.py SOURCE_DIR WEIR_PROGRAM
 
-The file is read by docker-compose itself, which also judges its form; no container is started.
+The file is parsed by docker-compose itself, which also validates it; no container is started.
 Criteria are numbered as in the requirements: 6 (gateway, sender, PostgreSQL, Kafka) and 12 (Redis).
 """
 
@@ -137,7 +137,7 @@ class DockerfileTest(unittest.TestCase):
         paths = dict(re.findall(r"(\S+) => (\S+)", run("ldd", WEIR).stdout))
         installed = set(self.last_stage.split()) | {"libc6", "libstdc++6", "libgcc-s1", "zlib1g"}
         for library in needed:
-            # dpkg knows the file by its real place.
+            # dpkg knows the file by its resolved path.
             for path in (paths[library], os.path.realpath(paths[library])):
                 owner = run("dpkg-query", "--search", path).stdout
                 if not owner:

@@ -1,4 +1,4 @@
-// libgrpc++ against the gRPC door: a client that nobody here wrote, over real sockets.
+// libgrpc++ against the gRPC endpoint: a third-party client, over real sockets.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -35,7 +35,7 @@ using std::chrono::system_clock;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-/// Refuses the user "bad", never answers for "lost", and admits everybody else.
+/// Denies the user "bad", never answers for "lost", and admits all others.
 class StubLimiter final : public limiter::Limiter {
  public:
   void Decide(std::span<limiter::Check> checks, store::Done done) override {
@@ -343,7 +343,7 @@ TEST_F(LibgrpcClientTest, ADrainingServerTellsWatchersAndLosesNoCall) {
       if (status.ok()) {
         ++answered;
       } else if (status.error_code() == ::grpc::StatusCode::UNAVAILABLE) {
-        return;  // the server is gone, and said so before the call began
+        return;  // the server has stopped, and announced it before the call began
       } else {
         ++lost;
       }
@@ -361,7 +361,7 @@ TEST_F(LibgrpcClientTest, ADrainingServerTellsWatchersAndLosesNoCall) {
   EXPECT_EQ(watch->Finish().error_code(), ::grpc::StatusCode::UNAVAILABLE);
 }
 
-// The grace that streams have does not begin again with each of their messages.
+// The grace period of streams does not start again with each of their messages.
 TEST_F(LibgrpcClientTest, AStreamThatNeverPausesIsEndedByADrain) {
   ::grpc::ClientContext context;
   const auto stub = v1::Limiter::NewStub(channel_);

@@ -1,4 +1,4 @@
-"""grpcio for Python against the gRPC door: RLS, weir.v1, health and reflection over a real socket.
+"""grpcio for Python against the gRPC endpoint: RLS, weir.v1, health and reflection over a real socket.
 
 Run by ctest with the server (test_server.cc), protoc and the folder of the .proto files as arguments.
 """
@@ -56,7 +56,7 @@ class PythonClient(unittest.TestCase):
         cls.work = tempfile.TemporaryDirectory()
         root = pathlib.Path(cls.work.name)
         subprocess.run([PROTOC, "-I", PROTO_ROOT, f"--python_out={root}", *PROTOS], check=True)
-        if not cls.tls:  # the generated modules can be imported once only
+        if not cls.tls:  # the generated modules can be imported only once
             sys.path.insert(0, str(root))
         (root / "envoy.yaml").write_text(ENVOY_CONFIG)
         cls.server = subprocess.Popen(
@@ -145,7 +145,7 @@ class PythonClient(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as caught:
             next(watch)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
-        # The connection goes on serving.
+        # The connection remains usable.
         self.assertEqual(self.rls("free").overall_code, 1)
 
     def test_a_cancelled_stream_leaves_the_connection_as_it_was(self):

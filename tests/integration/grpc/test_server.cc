@@ -1,6 +1,6 @@
-// The gRPC door on the memory store with the policies of a file, for clients in other languages:
-// test_server POLICIES [CERTIFICATE KEY]. Says `listening grpc <address>` and serves until it is
-// ended.
+// The gRPC endpoint on the memory store with the policies of a file, for clients in other
+// languages: test_server POLICIES [CERTIFICATE KEY]. Prints `listening grpc <address>` and serves
+// until it is killed.
 
 #include <unistd.h>
 

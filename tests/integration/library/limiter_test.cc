@@ -33,7 +33,7 @@ constexpr const char* kPolicies =
     "  - {name: vip, key: vip, quota: {token_bucket: {capacity: 500, refill_per_second: 1}}}\n"
     "  - {name: jobs, match: {job: \"*\"}, quota: {concurrency: {limit: 1, lease: 1h}}}\n";
 
-/// Two deciders of the same policies: in memory, and on a Redis.
+/// The same policies on two stores: in memory, and on a Redis.
 class LimiterTest : public ::testing::TestWithParam<std::string> {
  protected:
   LimiterTest() {
@@ -82,12 +82,12 @@ TEST_P(LimiterTest, FollowsThePoliciesOfItsFiles) {
   EXPECT_FALSE(refused->allowed());
   EXPECT_EQ(refused->policy, "pay");
   EXPECT_GT(refused->decision.retry_after, 0ns);
-  // What one refuses, the other was not charged.
+  // If one policy denies, the other was not charged.
   const std::vector<LimitEntry> user = {{"user", "42"}};
   EXPECT_EQ(limiter.Peek({.domain = "api", .entries = user})->decision.remaining, 2);
   EXPECT_EQ(limiter.Refund({.domain = "api", .entries = user})->decision.remaining, 3);
   EXPECT_EQ(limiter.Overdraw({.domain = "api", .entries = user, .cost = 4})->allowed(), false);
-  // Nothing applies: nothing is limited.
+  // No policy applies: nothing is limited.
   const std::vector<LimitEntry> other = {{"x", "y"}};
   EXPECT_EQ(limiter.Check({.domain = "api", .entries = other})->policy, "");
   EXPECT_EQ(limiter.policies().from_files, 4U);
@@ -119,7 +119,7 @@ TEST_P(LimiterTest, AnEstimateIsReservedAndSettledAtItsRealCost) {
   ASSERT_TRUE(reserved.ok()) << reserved.error().message;
   ASSERT_FALSE(reserved->reservation.empty());
   EXPECT_EQ(reserved->answer.decision.remaining, 1);
-  // Two do not fit any more, and what is refused names nothing to settle.
+  // Two do not fit any more, and a denial returns nothing to settle.
   const Result<LimitReservation> refused =
       limiter.Reserve({.domain = "api", .entries = pay, .cost = 2});
   EXPECT_FALSE(refused->answer.allowed());
@@ -131,7 +131,7 @@ TEST_P(LimiterTest, AnEstimateIsReservedAndSettledAtItsRealCost) {
   EXPECT_EQ(left(), 2);
   EXPECT_FALSE(limiter.Settle(reserved->reservation, 0)->settled);
   EXPECT_EQ(left(), 2);
-  // More than was reserved counts whether it fits or not.
+  // A settlement above the reservation counts whether it fits or not.
   const Result<LimitReservation> again = limiter.Reserve({.domain = "api", .entries = user});
   EXPECT_FALSE(limiter.Settle(again->reservation, 9)->standing.allowed());
   EXPECT_EQ(left(), 0);
@@ -168,7 +168,7 @@ TEST_P(LimiterTest, FilesAreReadAgainWhenTheyChange) {
                 "policies: [{name: vip, key: vip, quota: {fixed_window: {limit: 7, "
                 "window: 1d}}}]\n");
   EXPECT_TRUE(WaitUntil([&] { return limiter.Check("vip", 0)->decision.limit == 7; }));
-  // A wrong one changes nothing, and is told.
+  // An invalid file changes nothing, and is reported.
   folder_.Write("p.yaml", "policies: [{name: vip, kee: vip}]\n");
   EXPECT_TRUE(WaitUntil([&] { return !limiter.policies().problem.empty(); }));
   EXPECT_THAT(limiter.policies().problem, HasSubstr("did you mean"));
@@ -237,16 +237,16 @@ TEST(EmbeddedLimiter, PoliciesNameTheirStores) {
   const std::vector<LimitEntry> user = {{"user", "42"}};
   const std::vector<LimitEntry> pay = {{"user", "42"}, {"route", "/pay"}};
   ASSERT_TRUE(limiter->Check({.entries = pay})->allowed());
-  // All or none over both stores: what one refuses, the other was not charged.
+  // All or none over both stores: if one denies, the other was not charged.
   EXPECT_EQ(limiter->Check({.entries = pay})->policy, "hot");
   EXPECT_EQ(limiter->Peek({.entries = user})->decision.remaining, 2);
-  // What is in Redis is there for the next program as well; what is in memory is not.
+  // State in Redis is there for the next program as well; state in memory is not.
   Result<Limiter> other = Limiter::Open(options);
   ASSERT_TRUE(other.ok()) << other.error().message;
   EXPECT_EQ(other->Peek({.entries = user})->decision.remaining, 3);
   EXPECT_EQ(other->Check({.entries = pay})->policy, "hot");
   EXPECT_TRUE(limiter->health().ok());
-  // One that is away leaves the policies of the others.
+  // If a store is down, the policies of the others still work.
   server.Kill();
   EXPECT_TRUE(WaitUntil([&] { return limiter->Check({.entries = pay})->degraded; }));
   EXPECT_TRUE(limiter->Check({.entries = user})->allowed());
@@ -285,7 +285,7 @@ TEST(ServiceLimiter, AServiceThatIsNotThereIsAnErrorAndNotARefusal) {
             Code::kInvalidArgument);
 }
 
-// As one that dies after it has made the refund.
+// Like a service that dies after it has made the refund.
 TEST(ServiceLimiter, ARefundWhoseAnswerIsLostIsNotSentAgain) {
   std::atomic<int> refunds = 0;
   const test::TcpServer service([&refunds](test::TcpConnection& connection) {

@@ -36,7 +36,7 @@ using test::WaitUntil;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Long enough for a busy machine, where nothing must be left undecided.
+/// Long enough for a busy machine, where no check may be left undecided.
 const SharedLimiterOptions kPatient{.timeout = 5s};
 
 /// One server of each kind for all tests.
@@ -157,7 +157,7 @@ TEST_P(SharedLimiterTest, CallbacksComeOnceEachAndTheLastOnesAtTheEnd) {
     ASSERT_TRUE(WaitUntil([&] { return told == kCalls; }));
     EXPECT_EQ(granted, kCalls / 2);
     limiter.PeekAsync("async", quota, 1, [&](const Result<Decision>&) {
-      // It would wait for the thread it is on.
+      // It would wait for the thread it is called on.
       const Result<Decision> again = limiter.Peek("async", quota);
       waited_in_callback = again.ok() || again.error().code != Code::kFailedPrecondition;
       ++told;
@@ -175,7 +175,7 @@ TEST_P(SharedLimiterTest, AnswersInTimeWhileTheStoreStandsStillAndIsExactAgain) 
   SharedLimiter limiter = Open({.timeout = 200ms});
   SharedLimiter patient = Open();
   const Quota quota = *Quota::FixedWindow(1000, 24h * 3650);
-  // The first use makes connections, which may take longer than that.
+  // The first use opens connections, which may take longer than the timeout.
   ASSERT_TRUE(WaitUntil([&] { return limiter.TryAcquire("still", quota).ok(); }));
   const std::int64_t before = patient.Peek("still", quota)->remaining;
   server().Pause();
@@ -191,7 +191,7 @@ TEST_P(SharedLimiterTest, AnswersInTimeWhileTheStoreStandsStillAndIsExactAgain) 
   server().Resume();
   ASSERT_TRUE(WaitUntil([&] { return limiter.Peek("still", quota).ok(); }));
   ASSERT_TRUE(WaitUntil([&] { return patient.Peek("still", quota).ok(); }));
-  // What was on its way when the store stopped may have been charged; nothing else was.
+  // Calls in flight when the store stopped may have been charged; nothing else was.
   const std::int64_t after = patient.Peek("still", quota)->remaining;
   EXPECT_LE(after, before);
   EXPECT_GE(after, before - 10);
@@ -202,7 +202,7 @@ TEST_P(SharedLimiterTest, TheExampleSharesItsLimitWithItself) {
   const test::RunResult first =
       test::RunProgram({test::BuildFolder() + "/example_shared", server().url()});
   EXPECT_EQ(first.exit_code, 0) << first.error_output;
-  // 12 asked for 10.
+  // 12 attempts for 10 permits.
   EXPECT_TRUE(first.output.starts_with("job done, 9 left\njob done, 8 left\n")) << first.output;
   EXPECT_TRUE(first.output.ends_with("job done, 0 left\nno more this hour\nno more this hour\n"));
   const test::RunResult second =
@@ -240,7 +240,7 @@ TEST(SharedLimiterOpen, SaysWhatIsWrong) {
   EXPECT_THAT(error(redis, {.prefix = std::string(65, 'x')}).message, HasSubstr("prefix: longer"));
 }
 
-/// Long enough that nobody can have waited for it.
+/// Too long for any test to have waited for it.
 const SharedLimiterOptions kVeryPatient{.timeout = 1s, .connect_timeout = 60s};
 
 Result<SharedLimiter> OpenAtOnce(const std::string& url) {
@@ -290,7 +290,7 @@ TEST(SharedLimiterOpen, SaysAtOnceThatTheStoreDoesNotLetItIn) {
 }
 
 TEST(SharedLimiterOpen, SaysAtOnceThatNoHostHasTheName) {
-  // No name may begin so: nobody has to be asked.
+  // Host names must not begin like this: no DNS query is needed.
   for (const char* url : {"redis://-nobody-", "redis+cluster://-nobody-,-none-",
                           "postgres://me@-nobody-/db", "mysql://me@-nobody-/db"}) {
     const auto limiter = OpenAtOnce(url);
@@ -309,7 +309,7 @@ TEST(SharedLimiterOpen, LeavesTheProgramsLogAsItIs) {
         scheme + std::string("://127.0.0.1:") + std::to_string(test::FreePort()) + "/1";
     auto limiter = SharedLimiter::Open(url, {.connect_timeout = 0ms});
     ASSERT_TRUE(limiter.ok()) << limiter.error().message;
-    // Many failures in a row: more than the breaker bears.
+    // Many failures in a row: more than the breaker tolerates.
     for (int i = 0; i < 20; ++i) {
       EXPECT_FALSE(limiter->TryAcquire("k", *Quota::TokenBucket(1, 1)).ok());
     }

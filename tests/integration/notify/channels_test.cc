@@ -1,4 +1,4 @@
-// Limits of single channels beside the user's own, with PostgreSQL, Kafka and, in front, Redis.
+// Limits of single channels next to the user's own, with PostgreSQL, Kafka and, in front, Redis.
 
 #include "integration/notify/fixture.h"
 
@@ -34,7 +34,7 @@ class ChannelLimits : public ServersTest, public testing::WithParamInterface<Pat
                   const std::string& key = {}) {
     return Gateways::Wait(StartOn(user, channel, key));
   }
-  /// How many of so many at once were sent.
+  /// How many of `count` concurrent messages were sent.
   int SentOf(const std::string& user, const std::string& channel, int count) {
     std::vector<std::future<Response>> sends;
     for (int i = 0; i < count; ++i) sends.push_back(StartOn(user, channel));
@@ -46,7 +46,7 @@ class ChannelLimits : public ServersTest, public testing::WithParamInterface<Pat
     return servers_->Ask("SELECT current_count FROM rate_limit_store WHERE user_id = '" + user +
                          "' || E'\\x1f" + channel + "'");
   }
-  /// The names of users are not used twice: the tests share servers.
+  /// User names are not reused: the tests share servers.
   static std::string Named(const std::string& name) {
     return name + (GetParam() == Path::kRedis ? "-r" : "-p");
   }
@@ -136,7 +136,7 @@ TEST_P(ChannelLimits, AndUsersLimitsKeepTheirCountsIfTheRequestSaysSo) {
   };
   EXPECT_THAT(keep(2, 10).body, HasSubstr(R"("currentCount":0)"));
   EXPECT_EQ(SentOf(user, "sms", 3), 2);
-  // The same again, as a script does it: nothing is given, at no moment.
+  // The same again, as a script does it: no place is freed, at any moment.
   const Response same = keep(2, 10);
   EXPECT_THAT(same.body, HasSubstr(R"("currentCount":2)"));
   EXPECT_THAT(same.body, HasSubstr(R"("lastRefreshTime":"2026-01-02T03:04:05)"));

@@ -1,7 +1,7 @@
 #pragma once
 
-// The gateway as the program composes it, on real servers and on a clock that the test holds. Calls
-// go through the router, so what is tested is what a client sees.
+// The gateway as composed by the program, on real servers and with a manual clock. Calls go
+// through the router, so the tests see what a client sees.
 
 #include <gmock/gmock.h>
 
@@ -34,12 +34,12 @@ using http::Response;
 /// 2026-01-02T03:04:05Z.
 inline constexpr Nanos kStart = 1'767'323'045'000'000'000;
 
-/// Started once for a test program.
+/// Started once per test program.
 struct Servers {
   weir::test::PostgresServer postgres;
   weir::test::RedisServer redis;
   weir::test::KafkaServer kafka;
-  /// Made once: the first event of a producer takes a second.
+  /// Made once: a producer's first event takes a second.
   std::unique_ptr<notify::kafka::KafkaPublisher> publisher;
 
   explicit Servers(std::vector<std::string> kafka_settings = {})
@@ -66,7 +66,7 @@ struct Servers {
   std::string Hash(const std::string& user, const std::string& field) {
     return Trimmed(redis.Command({"HGET", "RateLimiterCache:" + user, field}));
   }
-  /// Holds the lock of a user's row for so long, in another session; returns when it has it.
+  /// Holds the lock of a user's row this long, in another session; returns when it is locked.
   std::thread HoldRow(const std::string& user, const std::string& seconds) {
     std::thread holder([this, user, seconds] {
       postgres.Query("BEGIN; SELECT 1 FROM rate_limit_store WHERE user_id = '" + user +
@@ -83,7 +83,7 @@ struct Servers {
   std::int64_t Ttl(const std::string& user) {
     return std::stoll(redis.Command({"TTL", "RateLimiterCache:" + user}));
   }
-  /// The events of a user on the topic, read by kcat, by their messages.
+  /// The events of a user on the topic, read by kcat, by message.
   std::vector<Event> EventsOf(const std::string& user) {
     std::vector<Event> events;
     for (const weir::test::KafkaMessage& message : kafka.Read(std::string(kTopic))) {
@@ -164,7 +164,7 @@ class Gateways {
                 "{\"userId\":\"" + user + "\",\"rateLimit\":" + std::to_string(limit) +
                     ",\"timeWindow\":" + std::to_string(minutes) + "}");
   }
-  /// What undoing the config of a user who had none does.
+  /// What undoing the first config of a user does.
   Status Remove(const std::string& user) {
     std::promise<Status> removed;
     api_->limits().restore(user, std::nullopt,
@@ -180,7 +180,7 @@ class Gateways {
                 const std::string& key = {}) {
     return Wait(StartSend(user, message, key));
   }
-  /// The statuses of so many sends that are under way together, and how often each came.
+  /// Makes `count` concurrent sends; returns how often each status occurred.
   std::map<int, int> SendMany(const std::string& user, int count) {
     std::vector<std::future<Response>> sends;
     for (int i = 0; i < count; ++i) sends.push_back(StartSend(user));
@@ -189,7 +189,7 @@ class Gateways {
     return statuses;
   }
 
-  /// Waits until Redis decides (or does not).
+  /// Waits until Redis decides (or no longer decides).
   bool WaitForRedis(bool up) {
     return weir::test::WaitUntil([&] { return redis_->redis_up() == up; });
   }

@@ -1,4 +1,4 @@
-// The ledger on a real PostgreSQL: reports in any order, replays that fail half way, delays.
+// The ledger on a real PostgreSQL: reports in any order, replays that fail half-way, delays.
 
 #include "notify/postgres/ledger.h"
 
@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-/// Confirms, or not, as the test says; the broker itself is part of tests/fault/notify.
+/// Confirms, or not, as scripted; the broker itself is part of tests/fault/notify.
 class ScriptedPublisher final : public Publisher {
  public:
   void Publish(Event event, Done done) override {
@@ -176,7 +176,7 @@ TEST_F(PostgresLedgerTest, AReplayThatTheBrokerDoesNotTakeLeavesThemDead) {
   EXPECT_TRUE(weir::test::WaitUntil([&] { return Replay({"a"}).size() == 1; }));
 }
 
-// The sender is quicker than the end of the replay: it fails again, and the letter must stay.
+// The sender is faster than the end of the replay: the message fails again, and must be kept.
 TEST_F(PostgresLedgerTest, AMessageThatDiesAgainDuringItsReplayIsKept) {
   Report({End("a", MessageState::kDead, "no")});
   PostgresLedger sender({.url = server_->url()}, nullptr, clock_);
@@ -208,7 +208,7 @@ TEST_F(PostgresLedgerTest, DelayedEventsAreTakenOnceTheirTimeHasCome) {
   const DeliveryLog::Due due = *ledger_->TakeDue(now + 1000, 10);
   EXPECT_THAT(due.events, ElementsAre(later.payload));
   EXPECT_THAT(ledger_->TakeDue(now + 1000, 10)->events, IsEmpty()) << "it is leased";
-  // Delayed again before it was forgotten: then it is kept.
+  // Delayed again before it was removed: then it is kept.
   later.not_before = now + 500'000'000;
   Report({later});
   ASSERT_TRUE(ledger_->Forget(std::vector<std::string>{"a"}, due.lease).ok());
@@ -240,15 +240,15 @@ TEST_F(PostgresLedgerTest, WhatSendersHaveDoneAddsUpAlsoWhenTheyAreGone) {
   EXPECT_TRUE(sums(13, 8, 2));
   EXPECT_EQ(ledger_->senders().retries, 2);
   EXPECT_EQ(ledger_->senders().mean_time(), 250);  // (900 + 100) / (3 + 1)
-  // A report replaces the one before.
+  // A report replaces the previous one.
   ledger_->NoteSender("a", {.delivered = 5, .lag = 2});
   EXPECT_TRUE(sums(15, 3, 2));
-  // a ends and b is killed: nobody knows what waits, and what they did stays.
+  // a ends and b is killed: the queue's length is unknown, and their counts stay.
   ledger_->NoteSender("a", {.delivered = 6, .senders = 0});
   EXPECT_TRUE(sums(16, 1, 1));
   server_->Query("UPDATE notify_sender SET seen_at = seen_at - 20000000 WHERE sender = 'b'");
   EXPECT_TRUE(sums(16, 0, 0));
-  // A week later both are one row.
+  // A week later both are merged into one row.
   server_->Query("UPDATE notify_sender SET seen_at = 1 WHERE sender = 'b'");
   EXPECT_TRUE(weir::test::WaitUntil([&] {
     return server_->Query("SELECT string_agg(sender, ',') || count(*) FROM notify_sender") == "1";
@@ -257,7 +257,7 @@ TEST_F(PostgresLedgerTest, WhatSendersHaveDoneAddsUpAlsoWhenTheyAreGone) {
   EXPECT_TRUE(sums(20, 0, 1));
 }
 
-// Without a sender that reports, messages stay queued: they must not stay for ever.
+// Without a sender that reports, messages stay queued: they must not stay forever.
 TEST_F(PostgresLedgerTest, OldMessagesAreSweptInAnyStateButDeadOnes) {
   for (const char* state : {"0", "1", "2", "3", "4"}) {
     server_->Query(std::string("INSERT INTO notify_message(event_id, user_id, channel, recipient, "

@@ -1,5 +1,5 @@
-// A batch of which Kafka takes only a part: each user is charged for what was confirmed and for
-// nothing else, and whoever was not sent is told 503.
+// A batch of which Kafka accepts only a part: each user is charged for what was confirmed and for
+// nothing else, and all others get 503.
 
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 
 const std::string kLarge(12'000, 'x');
 
-/// How often each status came, by the size of the message.
+/// How often each status occurred, by the size of the message.
 struct Sent {
   std::map<int, int> small;
   std::map<int, int> large;
@@ -44,9 +44,9 @@ TEST_F(PartialBatch, EachSendOfOneTransactionIsCountedOrAnswered503) {
   Servers servers({"message.max.bytes=10000"});
   Gateways gateway(servers, Path::kPostgres, {.connections = 1});
   for (const char* user : {"gate", "small", "large", "both"}) gateway.Configure(user, 1000, 10);
-  // The broker takes a moment until it accepts a producer.
+  // The broker takes a moment before it accepts a producer.
   ASSERT_TRUE(weir::test::WaitUntil([&] { return gateway.Send("gate").status == 200; }));
-  // While the only connection waits for the gate's row, everybody else comes together.
+  // While the only connection waits for the gate's row, all others queue up together.
   std::thread holder = servers.HoldRow("gate", "3");
   std::future<Response> gate = gateway.StartSend("gate");
   EXPECT_TRUE(weir::test::WaitUntil([&] {
@@ -61,12 +61,12 @@ TEST_F(PartialBatch, EachSendOfOneTransactionIsCountedOrAnswered503) {
     flights["both"].push_back({odd, gateway.StartSend("both", odd ? kLarge : "hello")});
   }
   holder.join();
-  // On a slow machine it waited too long for its row; the others come together all the same.
+  // On a slow machine it waited too long for its row; the others are still batched.
   EXPECT_THAT(Gateways::Wait(std::move(gate)).status, AnyOf(200, 503));
   std::map<std::string, Sent> all;
   for (auto& [user, of_user] : flights) all[user] = Collect(of_user);
-  // The users' events are on three partitions. Of those of both kinds, the small ones that went to
-  // the broker in one piece with a large one were refused with it.
+  // The users' events are on three partitions. If a user has both kinds, the small ones that were
+  // sent to the broker in one piece with a large one were refused with it.
   EXPECT_EQ(all["small"].small, (std::map<int, int>{{200, 20}}));
   EXPECT_EQ(all["large"].large, (std::map<int, int>{{503, 20}}));
   EXPECT_EQ(all["both"].large, (std::map<int, int>{{503, 10}}));
@@ -78,7 +78,7 @@ TEST_F(PartialBatch, EachSendOfOneTransactionIsCountedOrAnswered503) {
   if (all["both"].small[200] > 0) {
     EXPECT_EQ(Writer(servers, "small"), Writer(servers, "both")) << "not one transaction";
   }
-  // The places are still there for what fits.
+  // The places are still available for events that fit.
   EXPECT_EQ(gateway.Send("large").status, 200);
   EXPECT_EQ(servers.CountOf("large"), "1");
 }

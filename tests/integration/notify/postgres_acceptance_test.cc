@@ -79,7 +79,7 @@ TEST_F(NotifyAcceptance, R2_1_ASendWaitsForTheLockOfTheUsersRow) {
 TEST_F(NotifyAcceptance, R2_2_AWindowThatIsOverStartsAnewWithCountOne) {
   gateway.Configure("r2_2", 2, 10);
   EXPECT_EQ(gateway.SendMany("r2_2", 2), (std::map<int, int>{{200, 2}}));
-  gateway.clock.Advance(minutes(10));  // greater than or equal: exactly the window is over
+  gateway.clock.Advance(minutes(10));  // greater than or equal: the window is over exactly now
   EXPECT_EQ(gateway.Send("r2_2").status, 200);
   EXPECT_EQ(servers_->RowOf("r2_2"), "2|10|1|2026-01-02 03:14:05");
 }
@@ -89,7 +89,7 @@ TEST_F(NotifyAcceptance, R2_3_BelowTheLimitASendIsCountedAndPublished) {
   gateway.clock.Advance(minutes(9));
   const Response sent = gateway.Send("r2_3", "first");
   EXPECT_EQ(sent.status, 200);
-  // Not "SENT": that is said of a message that its provider has.
+  // Not "SENT": that is the status of a message delivered to its provider.
   EXPECT_THAT(sent.body, HasSubstr(R"("status":"QUEUED")"));
   EXPECT_EQ(HeaderOf(sent, "X-RateLimit-Remaining"), "1");
   EXPECT_EQ(servers_->RowOf("r2_3"), "2|10|1|2026-01-02 03:04:05");
@@ -181,7 +181,7 @@ TEST_F(NotifyAcceptance, R4_2_WithoutTheBrokerASendIsAnswered503AndNotCounted) {
   EXPECT_THAT(response.body, HasSubstr("Kafka is temporarily unavailable"));
   EXPECT_EQ(servers_->CountOf("r4_2"), "0");
   servers_->kafka.Start();
-  // The place is still there.
+  // The place is still available.
   EXPECT_TRUE(weir::test::WaitUntil([&] { return gateway.Send("r4_2").status == 200; }));
   EXPECT_EQ(gateway.Send("r4_2").status, 429);
 }
@@ -226,14 +226,14 @@ TEST_F(NotifyAcceptance, ARepeatedKeyIsAnsweredAsTheFirstAndNotCounted) {
   EXPECT_EQ(HeaderOf(again, "Idempotency-Replayed"), "true");
   EXPECT_EQ(gateway.Send("keys", "other", "k1").status, 400);
   EXPECT_EQ(servers_->CountOf("keys"), "1");
-  // All at once.
+  // All concurrently.
   std::vector<std::future<Response>> sends;
   sends.reserve(30);
   for (int i = 0; i < 30; ++i) sends.push_back(gateway.StartSend("keys", "m", "k2"));
   for (auto& send : sends) EXPECT_EQ(Gateways::Wait(std::move(send)).status, 200);
   EXPECT_EQ(servers_->CountOf("keys"), "2");
   EXPECT_THAT(servers_->EventsOf("keys"), SizeIs(2));
-  // A day later the key is forgotten (and the window is another).
+  // A day later the key has expired (and the window is another).
   gateway.clock.Advance(std::chrono::hours(25));
   EXPECT_NE(gateway.Send("keys", "m", "k1").body, first.body);
 }

@@ -30,7 +30,7 @@ class NotifyAcceptance : public ServersTest {
 TEST_F(NotifyAcceptance, R9_1_RedisIsAskedFirst) {
   gateway.Configure("r9_1", 100, 10);
   EXPECT_EQ(gateway.Send("r9_1").status, 200);
-  // Only Redis can have said so: in the table there is room.
+  // Only Redis can have decided this: the table still has room.
   servers_->redis.Command({"HSET", "RateLimiterCache:r9_1", "currentCount", "100"});
   EXPECT_EQ(gateway.Send("r9_1").status, 429);
 }
@@ -59,7 +59,7 @@ TEST_F(NotifyAcceptance, R9_3_AConfigDeletesTheHashAndWithoutRedisSucceedsAllThe
   const Response saved = gateway.Configure("r9_3", 3, 10);
   servers_->redis.Resume();
   EXPECT_EQ(saved.status, 200);
-  // The old hash, which Redis still had, is not used.
+  // The old hash, still present in Redis, is not used.
   ASSERT_TRUE(gateway.WaitForRedis(true));
   EXPECT_EQ(gateway.SendMany("r9_3", 4), (std::map<int, int>{{200, 3}, {429, 1}}));
 }
@@ -165,7 +165,7 @@ TEST_F(NotifyAcceptance, R10_5_3_OnlyASendFillsRedis) {
 
 TEST_F(NotifyAcceptance, R11_5_OneScriptReadsComparesAndIncrements) {
   gateway.Configure("r11_5", 100, 10);
-  EXPECT_EQ(gateway.Send("r11_5").status, 200);  // the hash and the script are there now
+  EXPECT_EQ(gateway.Send("r11_5").status, 200);  // the hash and the script exist now
   servers_->redis.Command({"CONFIG", "RESETSTAT"});
   EXPECT_EQ(gateway.SendMany("r11_5", 20), (std::map<int, int>{{200, 20}}));
   EXPECT_THAT(servers_->Redis({"INFO", "commandstats"}), HasSubstr("cmdstat_evalsha"));
@@ -244,7 +244,7 @@ TEST_F(NotifyAcceptance, R11_6_3_AFailedPublishGivesNothingBack) {
   servers_->kafka.Kill();
   std::future<Response> send = gateway.StartSend("r11_6_3");
   ASSERT_TRUE(WaitUntil([&] { return servers_->Hash("r11_6_3", "currentCount") == "1"; }));
-  // While the publish fails nobody else gets the place, nor afterwards.
+  // While the publish fails, and afterwards, no one else gets the place.
   EXPECT_EQ(gateway.SendMany("r11_6_3", 20), (std::map<int, int>{{429, 20}}));
   EXPECT_EQ(Gateways::Wait(std::move(send)).status, 503);
   servers_->kafka.Start();
@@ -277,7 +277,7 @@ TEST_F(NotifyAcceptance, R13_2_AfterTheLimitRedisAnswers429) {
   gateway.Configure("r13_2", 3, 10);
   EXPECT_EQ(gateway.SendMany("r13_2", 3), (std::map<int, int>{{200, 3}}));
   ASSERT_TRUE(WaitForCount("r13_2", "3"));
-  servers_->postgres.Stop();  // so that it is Redis that answers
+  servers_->postgres.Stop();  // so that Redis answers
   const std::map<int, int> answers = gateway.SendMany("r13_2", 2);
   servers_->postgres.Start();
   EXPECT_EQ(answers, (std::map<int, int>{{429, 2}}));
@@ -299,7 +299,7 @@ TEST_F(NotifyAcceptance, R13_4_RedisThatStandsStillIsReplacedByPostgresAndReturn
   EXPECT_EQ(servers_->CountOf("r13_4"), "7");
   servers_->redis.Resume();
   ASSERT_TRUE(gateway.WaitForRedis(true));
-  // Redis had counted 3 (or 7, with those it was told before it stood); 7 were sent.
+  // Redis had counted 3 (or 7, with those that reached it before it was suspended); 7 were sent.
   EXPECT_EQ(gateway.SendMany("r13_4", 4), (std::map<int, int>{{200, 3}, {429, 1}}));
   EXPECT_THAT(servers_->EventsOf("r13_4"), SizeIs(10));
 }

@@ -1,4 +1,4 @@
-// Mails to a real SMTP server: what arrives, and which refusals are worth another try.
+// Mails to a real SMTP server: what arrives, and which refusals are worth retrying.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_F(SmtpServer, ATemporaryRefusalMayBeTriedAgainAndAPermanentOneNot) {
   ASSERT_FALSE(gone.ok());
   EXPECT_FALSE(MayHelpToRetry(gone.error())) << gone.error().message;
   EXPECT_THAT(gone.error().message, HasSubstr("550"));
-  // The connection is good for the next one.
+  // The connection is reused for the next one.
   EXPECT_TRUE(provider_->Deliver(Mail("id-4", "ann@example.com", "m")).ok());
 }
 
@@ -99,7 +99,7 @@ TEST_F(SmtpServer, AServerThatIsAwayMayBeTriedAgain) {
   EXPECT_TRUE(MayHelpToRetry(status.error())) << status.error().message;
 }
 
-// As the servers of mail companies are: nothing before STARTTLS, no mail without a login.
+// Like the servers of mail providers: nothing before STARTTLS, no mail without a login.
 TEST_F(SmtpServer, ALoginOverTlsIsVerifiedOnBothSides) {
   test::Certificates certificates;
   const auto pair = certificates.Issue("mail", "mail");

@@ -1,5 +1,5 @@
 // 50 users with a limit of 20 over three windows: exactly 20 each in every window, on both paths,
-// and never more while Redis is killed and comes back.
+// and never more while Redis is killed and restarted.
 
 #include <atomic>
 
@@ -22,7 +22,7 @@ class NotifyWindows : public ServersTest {
     }
   }
 
-  /// So many sends for each user, all under way together: how many of each user were sent.
+  /// `each` sends for every user, all concurrently; returns how many of each user were sent.
   static std::map<std::string, int> SendAll(Gateways& gateway, const std::string& prefix, int each,
                                             std::map<int, int>& statuses) {
     std::vector<std::pair<std::string, std::future<Response>>> sends;
@@ -87,7 +87,7 @@ TEST_F(NotifyWindows, NeverMoreThanTheLimitWhileRedisIsKilledAndComesBack) {
   for (int window = 0; window < kWindows; ++window) {
     std::map<std::string, int> in_window;
     std::map<int, int> statuses;
-    // Killed, and started again, while requests are under way.
+    // Killed and restarted while requests are under way.
     std::atomic<bool> done{false};
     std::atomic<int> rounds{0};
     std::thread sender([&] {
@@ -103,7 +103,7 @@ TEST_F(NotifyWindows, NeverMoreThanTheLimitWhileRedisIsKilledAndComesBack) {
     EXPECT_TRUE(gateway.WaitForRedis(true));
     done = true;
     sender.join();
-    // What is left of the window.
+    // The rest of the window.
     for (const auto& [user, sent] : SendAll(gateway, "k", kLimit + 1, statuses)) {
       in_window[user] += sent;
     }
@@ -116,23 +116,23 @@ TEST_F(NotifyWindows, NeverMoreThanTheLimitWhileRedisIsKilledAndComesBack) {
     }
     gateway.clock.Advance(std::chrono::minutes(1));
   }
-  // Every answer 200 is an event, and there is none without.
+  // Every answer 200 has an event, and every event has one.
   std::map<std::string, int> events = EventsByUser();
   for (const auto& [user, sent] : all) EXPECT_EQ(events[user], sent) << user;
 }
 
 TEST_F(NotifyWindows, TwoGatewaysThatDisagreeAboutRedisGrantAtMostTwiceTheLimit) {
   Gateways with(*servers_, Path::kRedis);
-  Gateways without(*servers_, Path::kPostgres);  // as one that cannot reach Redis
+  Gateways without(*servers_, Path::kPostgres);  // like one that cannot reach Redis
   ASSERT_TRUE(with.WaitForRedis(true));
   ASSERT_EQ(with.Configure("two", kLimit, 1).status, 200);
-  // The hash is made before the other one counts in the table.
+  // The hash is created before the other gateway counts in the table.
   ASSERT_EQ(with.Send("two").status, 200);
   ASSERT_TRUE(weir::test::WaitUntil([&] { return servers_->CountOf("two") == "1"; }));
   std::map<int, int> there = without.SendMany("two", kLimit * 2);
   std::map<int, int> here = with.SendMany("two", kLimit * 2);
-  EXPECT_EQ(there[200], kLimit - 1);  // the table knew of the first
-  EXPECT_EQ(here[200], kLimit - 1);   // Redis knows of its own alone
+  EXPECT_EQ(there[200], kLimit - 1);  // the table had the first
+  EXPECT_EQ(here[200], kLimit - 1);   // Redis has only its own
   EXPECT_LE(1 + here[200] + there[200], 2 * kLimit);
   // In the next window they agree again through the table.
   with.clock.Advance(std::chrono::minutes(1));

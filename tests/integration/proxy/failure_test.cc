@@ -28,7 +28,7 @@ TEST_F(ProxyTest, SaysWhenNoUpstreamListens) {
     EXPECT_EQ(response.Header("Content-Type"), "application/json");
     EXPECT_THAT(response.body, HasSubstr("{\"status\":502,\"error\":\"Bad Gateway\",\"message\":"));
   }
-  EXPECT_EQ(pool_->reactor(0).stats().accepted, 1U);  // the client's connection goes on
+  EXPECT_EQ(pool_->reactor(0).stats().accepted, 1U);  // the client's connection stays open
   EXPECT_THAT(Scraped(), HasSubstr("weir_proxy_upstream_up{upstream=\"http://127.0.0.1:"));
   EXPECT_FALSE(options_.upstreams[0].health->up());
 }
@@ -73,7 +73,7 @@ TEST_F(ProxyTest, AnUpstreamThatIsListedTwiceHasOneState) {
 }
 
 TEST_F(ProxyTest, RepeatsAGetThatMetAClosingConnection) {
-  // Every connection serves one request and closes when the next one comes.
+  // Every connection serves one request and closes when the next one arrives.
   StartUpstream([this](test::TcpConnection& connection) {
     Remember(connection.ReadThrough("\r\n\r\n"));
     connection.Send(kOk);
@@ -101,8 +101,8 @@ TEST_F(ProxyTest, NeverRepeatsARequestThatMayHaveHadAnEffect) {
 }
 
 TEST_F(ProxyTest, UsesNoConnectionThatTheUpstreamHasClosed) {
-  // The answer and the end come in one segment, so that both are there when the next request,
-  // which is there as well, looks for a connection. It would not be repeated.
+  // The answer and the end arrive in one segment, so that both are pending when the next request,
+  // which is also pending, looks for a connection. It would not be retried.
   StartUpstream([](test::TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\nx");
     const int on = 1;
@@ -144,7 +144,7 @@ TEST_F(ProxyTest, AnswersForAnUpstreamThatDoesNot) {
   EXPECT_FALSE(options_.upstreams[0].health->up());
 }
 
-// A client that sends a byte now and then would hold an upstream's connection for ever.
+// A client that sends a byte now and then would hold an upstream connection forever.
 TEST_F(ProxyTest, ABodyThatTricklesInEarnsNoTime) {
   StartUpstream([](test::TcpConnection& connection) { connection.ReadAll(); });
   options_.timeouts.stall = milliseconds(400);
@@ -168,7 +168,7 @@ TEST_F(ProxyTest, ABodyThatTricklesInEarnsNoTime) {
   EXPECT_THAT(answer, HasSubstr("408 Request Timeout"));
 }
 
-// Likewise one that takes an answer a little at a time. It gets no more time for that, the upstream
+// Likewise one that reads an answer a little at a time. It gets no more time for that, the upstream
 // is not blamed for it, and its connection is closed.
 TEST_F(ProxyTest, AClientThatTakesAnAnswerTooSlowlyIsClosed) {
   const auto over = std::make_shared<std::atomic<bool>>(false);

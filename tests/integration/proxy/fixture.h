@@ -17,7 +17,7 @@
 
 namespace weir::proxy {
 
-/// Allows the first `limit` requests of each client address and remembers what it was asked.
+/// Allows the first `limit` requests of each client address and records its checks.
 class FirstFew final : public limiter::Limiter {
  public:
   explicit FirstFew(std::int64_t limit)
@@ -67,8 +67,8 @@ class ProxyTest : public ::testing::Test {
  protected:
   ~ProxyTest() override { StopProxy(); }
 
-  /// `serve` runs on after the test's body has ended, until the fixture goes: let it hold what it
-  /// needs, or members of the fixture, but never a reference to a local variable of the body.
+  /// `serve` may run after the test's body has ended, until the fixture is destroyed: it may use
+  /// what it owns, or members of the fixture, but no references to local variables of the body.
   void StartUpstream(test::TcpServer::Serve serve) { upstream_.emplace(std::move(serve)); }
 
   /// Answers every request with `response`; the requests' heads are kept.

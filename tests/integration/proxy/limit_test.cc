@@ -40,7 +40,7 @@ TEST_F(ProxyTest, RefusesWithoutAskingTheUpstream) {
   EXPECT_THAT(json.body, HasSubstr("\"message\":\"Try again in 7 seconds\""));
   EXPECT_EQ(client.Send("HEAD", "/").status, 429);
   EXPECT_THAT(heads(), SizeIs(1));
-  // All on one connection: a refusal does not cost a client its connection.
+  // All on one connection: a denial does not cost a client its connection.
   EXPECT_EQ(pool_->reactor(0).stats().accepted, 1U);
   EXPECT_EQ(stats().blocked, 3U);
   EXPECT_EQ(stats().allowed, 1U);
@@ -62,11 +62,11 @@ TEST_F(ProxyTest, RefusesAnUploadBeforeItIsSent) {
   StartProxy(0 + 1);
   test::HttpClient client(port_);
   client.Get("/");
-  // A body that has come is skipped, and the connection goes on.
+  // A body that has arrived is skipped, and the connection stays open.
   EXPECT_EQ(client.Post("/", "{}").status, 429);
   EXPECT_EQ(client.Get("/").status, 429);
   EXPECT_EQ(pool_->reactor(0).stats().accepted, 1U);
-  // One that has not is not waited for.
+  // One that has not arrived is not awaited.
   client.SendRaw(
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n");
   const auto denied = client.ReadResponse();
@@ -104,7 +104,7 @@ TEST_F(ProxyTest, TellsClientsBehindATrustedProxyApart) {
     return client.Get("/", {{"X-Forwarded-For", chain}}).status;
   };
   EXPECT_EQ(status("198.51.100.1"), 200);
-  EXPECT_EQ(status("6.6.6.6, 198.51.100.1"), 429);  // what it says of itself changes nothing
+  EXPECT_EQ(status("6.6.6.6, 198.51.100.1"), 429);  // the client's own entry changes nothing
   EXPECT_EQ(status("198.51.100.2"), 200);
   EXPECT_EQ(status("2001:db8:0:1::1"), 200);
   EXPECT_EQ(status("2001:db8:0:1::2"), 429);  // the same /64

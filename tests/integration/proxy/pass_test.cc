@@ -181,7 +181,7 @@ TEST_F(ProxyTest, TakesUpstreamsInTurn) {
 }
 
 TEST_F(ProxyTest, HoldsNoMoreOfABodyThanItsBuffers) {
-  // The client does not read. What the upstream gets rid of is then in kernel buffers and ours.
+  // The client does not read. What the upstream can send is then in kernel buffers and ours.
   const auto sent = std::make_shared<std::atomic<std::size_t>>(0);
   StartUpstream([sent](test::TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\n");

@@ -17,7 +17,7 @@ TEST_F(ProxyTest, BecomesATunnelAfterAnUpgrade) {
   StartUpstream([](test::TcpConnection& connection) {
     const std::string head = connection.ReadThrough("\r\n\r\n");
     if (head.find("Upgrade: websocket\r\n") == std::string::npos) return;
-    connection.Send(std::string(kSwitch) + "hi");  // the first bytes come along with the head
+    connection.Send(std::string(kSwitch) + "hi");  // the first bytes arrive along with the head
     while (true) connection.Send(connection.Read(4));
   });
   StartProxy(5);

@@ -1,5 +1,5 @@
-// The doors on a store that answers later, or never: the order of answers, connections that go
-// while the store decides, and the end of the service with checks under way.
+// The endpoints on a store that answers later, or never: the order of answers, connections that
+// close while the store decides, and the end of the service with checks under way.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ using test::HttpClient;
 using test::TcpConnection;
 using test::WaitUntil;
 
-/// Answers after a while; after `silent` was set, never, and not once it is gone.
+/// Answers after a while; once `silent` is set, never, and not after its destruction.
 class SlowStore final : public store::Store {
  public:
   SlowStore(boost::asio::io_context& io, Engine& engine, std::chrono::milliseconds delay,
@@ -64,7 +64,7 @@ class SlowStore final : public store::Store {
   const std::atomic<bool>& silent_;
 };
 
-/// The HTTP and RESP doors on one reactor. Every key gets the default policy: a bucket of 100.
+/// The HTTP and RESP endpoints on one reactor. Every key gets the default policy: a bucket of 100.
 class DistantStoreTest : public ::testing::Test {
  protected:
   DistantStoreTest()
@@ -87,7 +87,7 @@ class DistantStoreTest : public ::testing::Test {
 
   ~DistantStoreTest() override { End(); }
 
-  /// As the service does.
+  /// Shuts down like the service.
   void End() {
     if (!pool_) return;
     pool_->Stop();
@@ -127,7 +127,7 @@ TEST_F(DistantStoreTest, PipelinedRequestsAreAnsweredInOrder) {
   for (int i = 0; i < 20; ++i) burst += Post(R"({"key":"k"})");
   burst += Post(R"({"checks":[{"key":"k"},{"key":"k"}]})");
   client.SendRaw(burst);
-  // 100 permits that refill 10 a second; all is decided within one.
+  // 100 permits refilled at 10 a second; all is decided within one second.
   int before = 100;
   for (int i = 0; i < 20; ++i) {
     const std::string body = client.ReadResponse().body;

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::TcpConnection;
 
-// Answers on a later turn of the reactor, as a store across the network does.
+// Answers on a later turn of the reactor, like a store across the network.
 class LateLimiter final : public limiter::Limiter {
  public:
   explicit LateLimiter(boost::asio::io_context& context) : context_(context) {}
@@ -43,14 +43,14 @@ class LateLimiter final : public limiter::Limiter {
 
   std::atomic<bool> hold{false};
   std::atomic<int> holding{0};
-  std::vector<std::function<void()>> held;  // for the reactor's thread
+  std::vector<std::function<void()>> held;  // only used by the reactor's thread
 
  private:
   boost::asio::io_context& context_;
   resp::BucketLimiter limiter_;
 };
 
-// The door on one reactor, with a limiter that answers at once or late.
+// The endpoint on one reactor, with a limiter that answers immediately or late.
 class RespDoorTest : public ::testing::TestWithParam<bool> {
  protected:
   void Start(RespOptions options = {}) {
@@ -153,7 +153,7 @@ TEST_P(RespDoorTest, OversizedInputGetsAClearErrorAndACloseEvenWhileSending) {
       try {
         client.Send(input);
         client.FinishSending();
-      } catch (const std::exception&) {  // closed under it
+      } catch (const std::exception&) {  // closed by the server
       }
     });
     std::string words = client.ReadAll();

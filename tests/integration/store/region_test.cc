@@ -1,6 +1,6 @@
-// A home store, two regions that lease from it over sockets, and two nodes in each: real doors,
-// real connections, real time. One region ends without a word and comes back. What all nodes
-// admitted together is what the quota as it was written allows.
+// A home store, two regions that lease from it over sockets, and two nodes in each: real endpoints,
+// real connections, real time. One region ends abruptly and is restarted. What all nodes
+// admitted together is what the original quota allows.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ using namespace std::chrono_literals;
 
 std::string Url(std::uint16_t port) { return "weir://127.0.0.1:" + std::to_string(port); }
 
-/// Hands applications to a store, as the limiter of a service does.
+/// Passes applications to a store, as the limiter of a service does.
 class StoreLimiter final : public limiter::Limiter {
  public:
   explicit StoreLimiter(std::unique_ptr<Store> store) : store_(std::move(store)) {}
@@ -52,7 +52,7 @@ class StoreLimiter final : public limiter::Limiter {
   std::unique_ptr<Store> store_;
 };
 
-/// What a process has in front of another Weir: connections, a guard, leases.
+/// A process's path to another Weir: connections, a guard, leases.
 class Way {
  public:
   Way(boost::asio::io_context& io, const std::string& url, bool lends)
@@ -100,7 +100,7 @@ class Way {
   std::unique_ptr<lease::LeasingStore> leasing_;
 };
 
-/// A RESP door on one reactor.
+/// A RESP endpoint on one reactor.
 class Door {
  public:
   /// `make` runs on the reactor's thread.
@@ -176,7 +176,7 @@ class Region {
   std::unique_ptr<Door> door_;
 };
 
-/// Asks for the key again and again, on a thread of its own.
+/// Checks the key repeatedly, on its own thread.
 class Node {
  public:
   Node(std::string region, const algorithm::LeaseTerms& terms)
@@ -224,7 +224,7 @@ class Node {
 };
 
 TEST(Region, NodesTogetherAdmitWhatTheQuotaAsWrittenAllows) {
-  // It fills in 5 s, so regions keep permits for 250 ms and nodes spend them within 62.5 ms.
+  // It fills in 5 s, so regions hold permits for 250 ms and nodes spend them within 62.5 ms.
   const Quota quota = *Quota::TokenBucket(400, 80);
   const algorithm::LeaseTerms terms = *algorithm::RegionTermsFor(quota, 2s);
   ASSERT_EQ(terms.region, std::chrono::nanoseconds(250ms).count());

@@ -1,4 +1,4 @@
-// What befalls a SQL store, on real servers: the same tests for PostgreSQL, MariaDB and MySQL.
+// Faults of a SQL store, on real servers: the same tests for PostgreSQL, MariaDB and MySQL.
 
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ struct MysqlFamily {
       "WHERE db = DATABASE() AND id <> CONNECTION_ID()";
 };
 
-/// A database of its own per test, on a server that all share.
+/// A separate database per test, on a server that all share.
 template <typename Kind>
 class SqlStoreTest : public testing::Test, public conformance::Backend {
  protected:
@@ -97,7 +97,7 @@ class SqlStoreTest : public testing::Test, public conformance::Backend {
     return pool_->MakeStore(io);
   }
 
-  /// One charge; its status.
+  /// Makes one charge; returns its status.
   Status Try(Client& client, const Quota& quota) {
     const Charge charge{"k", 1, &quota};
     Decision decision;
@@ -172,11 +172,11 @@ TYPED_TEST(SqlStoreTest, AServerThatStandsStillIsAnsweredForInTime) {
   for (int i = 0; i < 3; ++i) {
     const test::Stopwatch watch;
     EXPECT_FALSE(this->Try(client, this->hundred_).ok());
-    EXPECT_LT(watch.elapsed(), 200ms + 300ms);  // of the test's own machine
+    EXPECT_LT(watch.elapsed(), 200ms + 300ms);  // slack for the test machine
   }
   this->Server().Resume();
   ASSERT_TRUE(test::WaitUntil([&] { return this->Try(client, this->hundred_).ok(); }));
-  // Each of the three may have been charged or not, and not one more.
+  // Each of the three may have been charged or not, but no more than that.
   const std::int64_t used = 100 - client.Peek("k", this->hundred_).remaining;
   EXPECT_GE(used, 1);
   EXPECT_LE(used, 4);
@@ -234,7 +234,7 @@ TYPED_TEST(SqlStoreTest, RowsThatVanishAreMadeAgain) {
   EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
   this->Query("DELETE FROM weir_limits");
   EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
-  // The whole table, too, since we may make tables.
+  // The whole table, too, since the user may create tables.
   this->Query("DROP VIEW weir_keys; DROP TABLE weir_limits; DROP TABLE weir_migrations");
   EXPECT_EQ(client.Charge("k", this->hundred_).remaining, 99);
 }
@@ -264,7 +264,7 @@ TYPED_TEST(SqlStoreTest, ExpiredRowsAreSweptAndOthersStay) {
   for (int i = 0; i < 20; ++i) client.Charge("brief" + std::to_string(i), brief);
   client.Charge("long", this->hundred_);
   EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_limits"), "21");
-  clock.Advance(10s + 60s - 1ns);  // one nanosecond before the first may go
+  clock.Advance(10s + 60s - 1ns);  // one nanosecond before the first may be removed
   client.Charge("long", this->hundred_);
   std::this_thread::sleep_for(50ms);  // ten rounds in which nothing may happen
   EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_limits"), "21");
@@ -302,7 +302,7 @@ TYPED_TEST(SqlStoreTest, PeopleReadKeysWithSelect) {
   client.Charge("anchored", *Quota::AnchoredWindow(100, 1h), 4);
   EXPECT_EQ(read("algorithm, charged", "anchored"), "anchored_window|4");
   EXPECT_EQ(this->Query("SELECT COUNT(*) FROM weir_keys"), "6");
-  // A key that has been limited by several algorithms has a row for each: here before its lease.
+  // A key that was limited by several algorithms has a row for each: here one before its lease.
   client.Charge("lease", *Quota::TokenBucket(1000, 10, 1s), 500);
   client.Charge("lease", this->hundred_, 8);
   for (int i = 0; i < 30; ++i) client.Charge("lease", log, 2);
@@ -314,7 +314,7 @@ TYPED_TEST(SqlStoreTest, PeopleReadKeysWithSelect) {
   EXPECT_EQ(of_lease("charged", "fixed_window"), "8");
   EXPECT_EQ(of_lease("charged, entries", "sliding_log"), "60|30");
   EXPECT_EQ(of_lease("charged, entries", "concurrency"), "3|1");
-  // Reservations make a token bucket longer than one byte of its size can say.
+  // Reservations make a token bucket's size exceed one byte.
   const Quota record = *Quota::Concurrency(100, 1h);
   const Quota bucket = *Quota::TokenBucket(1000, 10, 1s);
   const auto long_rows = [&] {
@@ -355,7 +355,7 @@ using MysqlFamilyKinds =
                    MysqlFamily<test::Mysql8Server>>;
 TYPED_TEST_SUITE(MysqlFamilyStoreTest, MysqlFamilyKinds);
 
-// Other engines know neither transactions nor locks of rows.
+// Other engines support neither transactions nor row locks.
 TYPED_TEST(MysqlFamilyStoreTest, LimitsAreInInnodbWhateverTheServersDefaultIs) {
   TestFixture::Server().Query("SET GLOBAL default_storage_engine = MyISAM");
   this->Open();

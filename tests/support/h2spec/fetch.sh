@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds h2spec, the conformance test of HTTP/2 servers, into build/h2spec, unless it is there. Says
-# nothing when it works. Any number of callers at once: one works, the others wait.
+# Builds h2spec, the conformance test of HTTP/2 servers, into build/h2spec, unless it is there. Prints
+# nothing on success. May run concurrently: one process does the work, the others wait.
 set -euo pipefail
 version=v2.2.1+incompatible
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches the Kafka broker that tests and benches start, into build/kafka/jars, unless it is there.
-# Says nothing when it works. Any number of callers at once: one works, the others wait.
+# Prints nothing on success. May run concurrently: one process does the work, the others wait.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 home=$here/../../../build/kafka

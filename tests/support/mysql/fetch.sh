@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fetches the MySQL server that tests and benches start, into build/mysql/root, unless it is there. Debian's own
-# release has MariaDB only; its suite sid has MySQL. The packages are downloaded and unpacked, not installed:
-# the server runs with the loader and the libraries that came with it. Needs no root, and changes nothing of
-# the machine's apt. Says nothing when it works. Any number of callers at once: one works, the others wait.
+# release has only MariaDB; its suite sid has MySQL. The packages are downloaded and unpacked, not installed:
+# the server runs with the loader and the libraries that came with it. Needs no root, and does not change
+# the machine's apt. Prints nothing on success. May run concurrently: one process does the work, the others wait.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 mkdir -p "$here/../../../build/mysql"
@@ -12,7 +12,7 @@ flock 9
 
 want=$(cksum <"${BASH_SOURCE[0]}")
 if [ "$(cat "$home/version" 2>/dev/null || true)" = "$want" ]; then exit 0; fi
-# Without the network every test program would wait for it again.
+# Without this, every test program would wait again for an unreachable network.
 failed=$home/failed
 if [ -n "$(find "$failed" -mmin -10 2>/dev/null)" ]; then
   cat "$failed" >&2
@@ -25,11 +25,11 @@ mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 : >"$apt/status"
 log=$home/fetch.log
 
-# Sid comes from the mirror that this machine's own release comes from.
+# Sid is fetched from the mirror that this machine's own release comes from.
 write_sources() {
   local codename mirror
   codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-  # shellcheck disable=SC2016  # apt expands these
+  # shellcheck disable=SC2016  # expanded by apt
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' |
     awk -v release="$codename" '$2 == release && $3 == "main" { print $1; exit }')
   [ -n "$mirror" ] || { echo "no apt source of $codename main" >&2 && return 1; }
@@ -44,7 +44,7 @@ own_apt() {
     -o Acquire::Retries=3 -o APT::Sandbox::User= -o APT::Get::List-Cleanup=false -o Debug::NoLocking=1 "$@"
 }
 
-# What the server does not need is most of it.
+# Most of it is not needed by the server.
 unpack() {
   local package name
   for package in "$apt"/cache/archives/*.deb; do

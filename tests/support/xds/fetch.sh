@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the control plane that tests start (main.go, on go-control-plane), into build/xds/xds, unless it
-# is there. Says nothing when it works. Any number of callers at once: one works, the others wait.
+# exists. Prints nothing on success. May run concurrently: one process does the work, the others wait.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 home=$here/../../../build/xds

@@ -48,7 +48,7 @@ TEST_F(GateTest, WithoutKeysNothingNeedsOne) {
 TEST_F(GateTest, OnlyChecksAreOpenUnlessToldOtherwise) {
   for (const Operation open : {Operation::kPublic, Operation::kCheck}) {
     EXPECT_EQ(Ask("", open), Verdict::kAdmitted);
-    // What is open does not look at keys, so a client's own key is no wrong one.
+    // An open operation ignores keys, so a client's own key does not count as wrong.
     EXPECT_EQ(Ask("a key of the client's own", open), Verdict::kAdmitted);
   }
   for (const Operation closed :
@@ -89,7 +89,7 @@ TEST_F(GateTest, TellsWhoItWas) {
   EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kSend).Holder(), "key payments");
   EXPECT_EQ(Gate({}, {config::Sha256("abc")}).Admit({.key = "abc"}, Operation::kSend).Holder(),
             "key ba7816bf");  // the digest of FIPS 180-2, appendix B.1
-  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kCheck).Holder(), "");  // not looked at
+  EXPECT_EQ(gate_.Admit({.key = kPayments}, Operation::kCheck).Holder(), "");  // not checked
 }
 
 TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
@@ -101,7 +101,7 @@ TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
   EXPECT_EQ(slow.retry_after, Gate::kWrongKeyEvery);
   EXPECT_EQ(Explain(slow, Operation::kRead),
             "too many wrong keys from this address; try again in 6 s");
-  // Neither is the right one, or guessing would go on. Other addresses are.
+  // Not even the right one is accepted, or guessing would go on. Other addresses are served.
   EXPECT_EQ(Ask(kAdmin, Operation::kRead), Verdict::kSlowedDown);
   EXPECT_EQ(Ask(kAdmin, Operation::kRead, "192.0.2.2"), Verdict::kAdmitted);
   EXPECT_EQ(Ask("", Operation::kCheck), Verdict::kAdmitted);
@@ -139,7 +139,7 @@ TEST_F(GateTest, KeysOfTheRespDoorAreForItAloneAndCannotBeGuessedQuickly) {
   EXPECT_FALSE(knows("a-key-of-redis-clients", "http"));
   EXPECT_TRUE(knows("a-key-of-redis-clients", "resp"));
   for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) EXPECT_FALSE(knows("guess", "resp"));
-  EXPECT_TRUE(knows("a-key-of-redis-clients", "resp"));  // shown before
+  EXPECT_TRUE(knows("a-key-of-redis-clients", "resp"));  // used before
   const Caller other{.address = "192.0.2.8", .key = "guess", .door = "resp"};
   for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)gate.Knows(other, Operation::kCheck);
   EXPECT_FALSE(gate.Knows({.address = "192.0.2.8", .key = "a-key-of-redis-clients", .door = "resp"},

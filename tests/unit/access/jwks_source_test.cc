@@ -17,7 +17,7 @@ TEST(JwksSource, NoPasswordIsInTheLog) {
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK), 0);
   telemetry::ConfigureLog({.fd = pipe[1]});
   Tokens tokens({});
-  // Nobody listens there.
+  // Nothing listens there.
   ASSERT_TRUE(
       JwksSource::Open("https://weir:hidden@127.0.0.1:1/keys?token=hidden", "", tokens).ok());
   telemetry::FlushLog();

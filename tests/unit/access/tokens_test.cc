@@ -38,7 +38,7 @@ TEST(Tokens, EveryAlgorithmIsVerifiedAndGivesItsRoles) {
     ASSERT_TRUE(bearer.has_value()) << algorithm;
     EXPECT_EQ(bearer->name, "alice");
     EXPECT_EQ(bearer->roles, *ParseRoles("read+check"));
-    // A change anywhere breaks it.
+    // Any change invalidates it.
     for (std::size_t i = 0; i < token.size(); i += 7) {
       std::string changed = token;
       changed[i] = changed[i] == 'A' ? 'B' : 'A';
@@ -57,10 +57,10 @@ TEST(Tokens, WhatIsNotForUsNowIsRefused) {
   };
   EXPECT_TRUE(good(Claims()));
   EXPECT_TRUE(good(Claims(R"("exp":1799999950)")));   // within the leeway
-  EXPECT_FALSE(good(Claims(R"("exp":1799999900)")));  // over
-  EXPECT_FALSE(good(Claims(R"("nbf":1)")));           // without an end
+  EXPECT_FALSE(good(Claims(R"("exp":1799999900)")));  // expired
+  EXPECT_FALSE(good(Claims(R"("nbf":1)")));           // without an expiry
   EXPECT_FALSE(good(Claims(R"("exp":1800000300,"nbf":1800000100)")));
-  EXPECT_FALSE(good(Claims(R"("exp":1800000300,"nbf":"1800000100")")));  // no number
+  EXPECT_FALSE(good(Claims(R"("exp":1800000300,"nbf":"1800000100")")));  // not a number
   EXPECT_FALSE(good(Claims(R"("exp":1800000300)", R"(["other"])")));
   EXPECT_FALSE(good(Claims(R"("exp":1800000300)", "7")));
   EXPECT_TRUE(good(Claims(R"("exp":1800000300)", R"("a weir-admin b")")));
@@ -97,9 +97,9 @@ TEST(Tokens, ATokenThatWasValidIsNotValidLongerThanItSays) {
     ASSERT_TRUE(bearer.has_value());
     EXPECT_EQ(bearer->name, "alice");
   }
-  EXPECT_TRUE(tokens.Verify(token, kNow + 89 * kSecond).has_value());  // with the leeway
+  EXPECT_TRUE(tokens.Verify(token, kNow + 89 * kSecond).has_value());  // within the leeway
   EXPECT_FALSE(tokens.Verify(token, kNow + 91 * kSecond).has_value());
-  // With other keys of the issuer, what was valid by the old ones is not.
+  // With new keys of the issuer, tokens signed by the old ones are invalid.
   EXPECT_TRUE(tokens.Verify(token, kNow).has_value());
   ASSERT_TRUE(tokens.Load(Issuer("ES256").Set()).ok());
   EXPECT_FALSE(tokens.Verify(token, kNow).has_value());

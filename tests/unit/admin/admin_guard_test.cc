@@ -113,7 +113,7 @@ TEST(AdminGuard, TakesNoChangeInTheShapeOfAForm) {
             415);
   EXPECT_EQ(post({{"Content-Type", "application/json"}}), 200);
   EXPECT_EQ(post({}), 200);
-  // What curl -d says unless told otherwise.
+  // The default of curl -d.
   EXPECT_EQ(post({{"Content-Type", "application/x-www-form-urlencoded"}}), 200);
   EXPECT_EQ(Ask(guard, "127.0.0.1", {{"Content-Type", "text/plain"}}), 200);
 }

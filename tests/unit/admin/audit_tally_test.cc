@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// Keeps what is written, as "who action target count".
+/// Records entries as "who action target count".
 class Log final : public policy::AuditLog {
  public:
   void Append(policy::AuditEntry entry, Appended done) override {

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A log in memory that can be out of order.
+/// A log in memory that can be made to fail.
 class Log final : public AuditLog {
  public:
   void Append(AuditEntry entry, Appended done) override {
@@ -42,7 +42,7 @@ class Log final : public AuditLog {
   std::vector<AuditEntry> entries;
 };
 
-/// Things that are a text each, changed by a request that holds the text; answers wait for Release.
+/// Texts that are changed by requests with the new text; answers wait for Release.
 class ConfigChangesTest : public ::testing::Test {
  protected:
   ConfigChangesTest() {
@@ -101,7 +101,7 @@ class ConfigChangesTest : public ::testing::Test {
     });
     return promise->get_future();
   }
-  /// Lets the oldest handler that waits answer.
+  /// Lets the oldest waiting handler answer.
   void Release() {
     ASSERT_FALSE(held_.empty());
     const auto first = std::move(held_.front());
@@ -139,7 +139,7 @@ class ConfigChangesTest : public ::testing::Test {
   http::Handler handler_;
   std::vector<std::function<void()>> held_;
   std::map<std::string, std::string> things_;
-  int calls_ = 0;  // of the undoable
+  int calls_ = 0;  // of the undoable change
 };
 
 TEST_F(ConfigChangesTest, WritesDownWhatWasBeforeAndWhatIsAfter) {
@@ -164,7 +164,7 @@ TEST_F(ConfigChangesTest, ChangesOfOneThingWaitForEachOtherAndOthersDoNot) {
   EXPECT_EQ(first.get().status, 200);
   Release();
   EXPECT_EQ(other.get().status, 200);
-  // It began once the first was in the log.
+  // It started once the first was in the log.
   Release();
   EXPECT_EQ(second.get().status, 200);
   EXPECT_EQ(refused.get().status, 400);
@@ -234,12 +234,12 @@ TEST_F(ConfigChangesTest, AnUndoLooksThroughAllLaterEntries) {
   auto made = Start("a", "1");
   Release();
   made.get();
-  // More than a page of others.
+  // More than a page of other entries.
   for (int i = 0; i < 2500; ++i) {
     audit_.Append({.action = "key.reset", .target = "key:x"}, [](const auto&) {});
   }
   EXPECT_EQ(*Undo(1), std::nullopt);
-  EXPECT_EQ(Undo(1).error().code, Code::kFailedPrecondition);  // the undo is later
+  EXPECT_EQ(Undo(1).error().code, Code::kFailedPrecondition);  // the undo came later
 }
 
 TEST_F(ConfigChangesTest, ALongQueueThatEndsAtOnceIsNoDeepStack) {

@@ -23,7 +23,7 @@ std::string Why(const std::string& fields) {
   return read.ok() ? "no error" : read.error().message;
 }
 
-// 10 in 60 seconds would become 10 a second.
+// Otherwise 10 in 60 seconds would become 10 a second.
 TEST(PolicyBody, ABucketWithAWindowAndNoRateIsRefused) {
   EXPECT_EQ(
       Why(R"("type":"TOKEN_BUCKET","capacity":10,"windowSeconds":60)"),
@@ -36,7 +36,7 @@ TEST(PolicyBody, ABucketWithAWindowAndNoRateIsRefused) {
   EXPECT_THAT(Read(both).warnings,
               ElementsAre("windowSeconds is not used by TOKEN_BUCKET; 5 permits come back each "
                           "second"));
-  // As the service answers, and as whoever fills in all numbers sends it.
+  // As in the service's answers, and from clients that fill in all numbers.
   EXPECT_THAT(Read(both + R"(,"version":1)").warnings, IsEmpty());
   EXPECT_THAT(
       Read(R"("type":"TOKEN_BUCKET","capacity":9,"refillRate":5,"windowSeconds":0)").warnings,
@@ -77,7 +77,7 @@ TEST(PolicyBody, WhatIsMissingIsNamedWithWhatItIs) {
   EXPECT_THAT(Read(R"("unlimited":true)").warnings, IsEmpty());
 }
 
-// As `weir config check` says it of files.
+// As reported by `weir config check` for files.
 TEST(PolicyBody, APolicyThatNoRequestMeetsIsWarnedOf) {
   const std::string quota = R"("type":"FIXED_WINDOW","capacity":3,"windowSeconds":60,)";
   EXPECT_THAT(Read(quota + R"("match":{"ip":"10.0.0.0/8"})").warnings,
@@ -86,7 +86,7 @@ TEST(PolicyBody, APolicyThatNoRequestMeetsIsWarnedOf) {
   EXPECT_THAT(Read(quota + R"("match":{"method":"get","route":"v1/pay","user":"*"})").warnings,
               ElementsAre("the policy applies to no request: method 'get': methods are upper case; "
                           "route 'v1/pay': paths begin with '/'"));
-  // Also in what the service has answered, since the warning is still true.
+  // Also for the service's own answers, since the warning is still true.
   EXPECT_THAT(Read(quota + R"("id":1,"version":2,"match":{"method":"get"})").warnings, SizeIs(1));
   EXPECT_THAT(Read(quota + R"("match":{"ip":"*","method":"GET","route":"/v1/*"})").warnings,
               IsEmpty());

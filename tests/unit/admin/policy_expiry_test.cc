@@ -15,7 +15,7 @@ namespace {
 
 using policy::StoredPolicy;
 
-/// Policies that end in an hour, whose histories are answered when the test says.
+/// Policies that end in an hour; the test decides when their histories are answered.
 class SlowStore final : public policy::PolicyStore {
  public:
   explicit SlowStore(int policies) {

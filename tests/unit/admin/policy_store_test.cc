@@ -58,7 +58,7 @@ TEST(StoredPolicy, SaysHowItCharges) {
   StoredPolicy read = Sample();
   EXPECT_TRUE(ReadBehaviour(BehaviourWords(policy), read));
   EXPECT_EQ(read, policy);
-  // As in files: what is overdrawn cannot be taken in advance.
+  // As in files: an overdraft cannot be leased in advance.
   EXPECT_THAT(ToDefinition(policy).error().message, StartsWith("mode: leased: permits that are"));
   policy.mode = Mode::kExact;
   const Result<Definition> definition = ToDefinition(policy);
@@ -206,11 +206,11 @@ TEST(StoredPolicy, ItsVersionIsReadFromTheFieldAndNotFromATextLikeIt) {
   EXPECT_EQ(VersionAfter({.action = "delete", .before = ToJson(policy)}), 8);
 }
 
-// All policies are put in force together, so those of files take up room as well.
+// All policies are applied together, so those of files take up room as well.
 TEST(PolicyChange, HasTheWordsOfTheAuditLog) {
   const PolicyEdit edit{.key = "user-123", .who = "me", .action = "policy.undo"};
   const PolicyChange change = ChangeOf(EntryOf(edit, {.before = Sample()}, 7));
-  EXPECT_EQ(change.action, "undo");  // and not "delete", though nothing is left
+  EXPECT_EQ(change.action, "undo");  // and not "delete", although nothing is left
   EXPECT_EQ(change.key, "user-123");
   EXPECT_EQ(change.at, 7);
   EXPECT_EQ(change.after, "");

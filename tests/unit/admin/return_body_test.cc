@@ -59,7 +59,7 @@ TEST(ReturnBody, ARollbackNamesItsVersion) {
   }
 }
 
-// 0 is how a policy without an end is kept.
+// 0 stands for a policy without an end.
 TEST(ReturnBody, TheFirstInstantIsInThePast) {
   const std::string end = R"("expiresAt":"1970-01-01T00:00:00Z")";
   EXPECT_THAT(Why("{" + end + "}"), HasSubstr("is in the past"));

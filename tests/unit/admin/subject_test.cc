@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-/// So many policies in two domains, each for one user.
+/// `count` policies in two domains, each for one user.
 std::shared_ptr<const policy::PolicySet> Policies(int count) {
   std::vector<policy::Definition> definitions;
   for (int i = 0; i < count; ++i) {
@@ -38,7 +38,7 @@ Subject Entries(const std::string& name, const std::string& value) {
   return subject;
 }
 
-/// The processor time of so many questions that no policy applies to, in milliseconds.
+/// The CPU time of `times` lookups that no policy applies to, in milliseconds.
 double TimeOfAsking(const policy::PolicySet& set, int times) {
   const auto now = [] {
     timespec time{};
@@ -70,7 +70,7 @@ TEST(Subject, IsToldWhatNoPolicyUses) {
   EXPECT_EQ(UnusedIn(*set, "odd", Entries("user", "9").Descriptor()), "");
 }
 
-// A reactor answers: that must not take as long as there are policies.
+// This runs on a reactor: its time must not grow with the number of policies.
 TEST(Subject, TakesNoLongerToFindAmongThousandsOfPolicies) {
   const auto few = Policies(100);
   const auto many = Policies(20'000);
@@ -92,9 +92,34 @@ TEST(SubjectOfBucket, IsReadFromItsName) {
   ASSERT_TRUE(subject);
   EXPECT_EQ(subject->domain, "odd");
   EXPECT_THAT(subject->entries, ElementsAre(Pair("a:b", "1:2"), Pair("user", "a|b")));
-  // The end of a long name is not in it.
+  // A long name is cut, so its end is unknown.
   EXPECT_FALSE(SubjectOfBucket(policy, "odd/p3|user:a|%long:0123456789abcdef0123456789abcdef"));
   EXPECT_FALSE(SubjectOfBucket(set->default_policy(), "key|somebody"));
+}
+
+TEST(OthersLimiting, NamesEnforcedPoliciesOfTheSameRequests) {
+  std::vector<policy::Definition> definitions;
+  for (const char* name : {"a", "b", "c", "on-trial", "elsewhere"}) {
+    policy::Definition definition = policy::DefaultPolicy();
+    definition.name = name;
+    definition.has_match = true;
+    definition.shadow = definition.name == "on-trial";
+    definition.match.push_back(
+        policy::MakeEntryMatch(definition.name == "elsewhere" ? "address" : "user", "*"));
+    definitions.push_back(std::move(definition));
+  }
+  policy::PolicyIds ids;
+  const auto set =
+      policy::PolicySet::Compile(std::move(definitions), {policy::DefaultPolicy(), 0.1}, ids);
+  ASSERT_TRUE(set.ok());
+  Subject subject = Entries("user", "7");
+  subject.domain = "default";
+  const auto& policies = (*set)->policies();
+  EXPECT_EQ(OthersLimiting(**set, policies.at(0), subject), "'b' and 'c'");
+  EXPECT_EQ(OthersLimiting(**set, policies.at(3), subject), "'a', 'b' and 'c'");
+  Subject address = Entries("address", "::1");
+  address.domain = "default";
+  EXPECT_EQ(OthersLimiting(**set, policies.at(4), address), "");
 }
 
 }  // namespace

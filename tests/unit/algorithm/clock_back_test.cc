@@ -1,4 +1,4 @@
-// A clock that goes back never grants more: what is granted is held against true time, which the
+// A clock that goes back never grants more: grants are checked against true time, which the
 // key does not see. The key's clock shows true time less an offset that grows whenever the clock
 // goes back.
 
@@ -20,7 +20,7 @@ struct Grant {
 
 using Grants = std::vector<Grant>;
 
-// Plays the trace with all moves that go back taken from the clock alone.
+// Plays the trace; each backward move changes only the key's clock.
 Grants Play(const Quota& quota, const Trace& trace) {
   Key key(quota);
   Player player(quota, trace.start);
@@ -40,7 +40,7 @@ Grants Play(const Quota& quota, const Trace& trace) {
   return grants;
 }
 
-// The most that was granted within any true span of the given length, both ends included.
+// The maximum granted within any true span of the given length, both ends included.
 Int128 MostWithin(const Grants& grants, Int128 span) {
   Int128 most = 0;
   Int128 sum = 0;
@@ -65,7 +65,7 @@ void ForTraces(const rc::Gen<Quota>& quotas, void (*holds)(const Quota&, const G
 TEST(ClockThatGoesBack, TokenBucketGrantsAtMostItsCapacityAndWhatFlowsIn) {
   ForTraces(AnyTokenBucket(), [](const Quota& quota, const Grants& grants) {
     const Int128 period = quota.period().count();
-    // In 1/period permits: granted since any grant, that one included, less what flowed in since
+    // In 1/period permits: granted since any grant, that one included, less the refill since
     // then.
     Int128 surplus = 0;
     for (std::size_t i = 0; i < grants.size(); ++i) {
@@ -94,7 +94,7 @@ TEST(ClockThatGoesBack, SlidingLogGrantsAtMostTheLimitInAnyWindow) {
 TEST(ClockThatGoesBack, SlidingCounterGrantsAtMostTheLimitInAllButOneBucketOfAWindow) {
   ForTraces(AnySlidingCounter(), [](const Quota& quota, const Grants& grants) {
     const Int128 width = (quota.window().count() - 1) / quota.buckets() + 1;
-    // So short a span touches at most as many buckets as count in full.
+    // A span this short touches at most as many buckets as count in full.
     RC_ASSERT(MostWithin(grants, (quota.buckets() - 1) * width) <= quota.limit());
   });
 }

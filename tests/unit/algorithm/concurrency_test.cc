@@ -49,7 +49,7 @@ TEST(Concurrency, LeaseIsReleasedOnlyOnce) {
   const std::int64_t lease = key.Acquire(0, 1).lease;
   EXPECT_TRUE(key.Release(0, lease));
   EXPECT_FALSE(key.Release(0, lease));
-  // The next holder gets another name, so the late release does not free it.
+  // The next holder gets another id, so the late release does not free it.
   const std::int64_t next = key.Acquire(0, 1).lease;
   EXPECT_NE(next, lease);
   EXPECT_FALSE(key.Release(0, lease));
@@ -109,7 +109,7 @@ TEST(Concurrency, ClockThatGoesBackDoesNotReviveOrShortenLeases) {
   Key key(InFlight(2, 100));
   key.Acquire(0, 1);
   key.Acquire(150, 1);                       // the first has expired
-  const Decision back = key.Acquire(50, 1);  // and stays so
+  const Decision back = key.Acquire(50, 1);  // and stays expired
   EXPECT_TRUE(back.allowed());
   EXPECT_EQ(back.lease, 251);
   EXPECT_FALSE(key.Acquire(50, 1).allowed());

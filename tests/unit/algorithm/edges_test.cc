@@ -1,5 +1,5 @@
-// Steps on states that another quota left, at moments that are not the state's, and on bytes that
-// no step left.
+// Steps on states left by another quota, at times that do not match the state, and on bytes that
+// no step wrote.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_F(Edges, WhatWasChargedInAnotherBucketOrUnderAnotherWidthIsNotReturned) {
   const Quota quota = *Quota::SlidingCounter(1000, nanoseconds(40), 4);
   Acquire(quota, state_, 5, 200);
   const Bytes before = bytes();
-  Return(quota, state_, 5, 15, 50);  // a bucket that has not begun
+  Return(quota, state_, 5, 15, 50);  // a bucket with no charges yet
   EXPECT_EQ(bytes(), before);
   Return(*Quota::SlidingCounter(1000, nanoseconds(80), 4), state_, 5, 5, 50);
   EXPECT_EQ(bytes(), before);
@@ -120,14 +120,14 @@ TEST_F(Edges, WhatWasRefundedIsNotSettledAgain) {
   }
 }
 
-// Where the clock stands still, stamps go on by nanoseconds. There is a last one, and what cannot
-// be told apart gets nothing back.
+// While the clock stands still, stamps advance by nanoseconds. There is a last one, and
+// reservations that cannot be distinguished get nothing back.
 TEST_F(Edges, NoReservationIsStampedBeyondTheEndOfTime) {
   const Quota quota = *Quota::TokenBucket(10, 1, nanoseconds(100));
   EXPECT_EQ(Reserve(quota, state_, kLatest, 1, 1000).lease, kLatest);
   EXPECT_EQ(Reserve(quota, state_, kLatest, 1, 1000).lease, kLatest + 1);
   const Nanos last = kLatest + kMaxWindow.count();
-  Store(state_.data + 28, last);  // the stamp of the mark that speaks for both
+  Store(state_.data + 28, last);  // the stamp of the mark that covers both
   ASSERT_TRUE(Valid(Algorithm::kTokenBucket, bytes()));
   EXPECT_EQ(Reserve(quota, state_, kLatest, 1, 1000).lease, last);
   ASSERT_TRUE(Valid(Algorithm::kTokenBucket, bytes()));
@@ -157,7 +157,7 @@ TEST(EdgeBytes, ATokenBucketsFractionIsBelowTheLargestNumber) {
   }
 }
 
-/// A log of these entries, from 10 ns on, as docs/design/state-format.md has it.
+/// A log of these entries, from 10 ns on, in the format of docs/design/state-format.md.
 Bytes Log(Nanos base, Nanos newest, std::int64_t total, std::int64_t mark, std::uint32_t tail,
           std::uint32_t count, std::uint8_t given_back, const Bytes& entries) {
   Bytes bytes;
@@ -187,7 +187,7 @@ TEST(EdgeBytes, AnEntryThatWasGivenBackHasNoCost) {
 }
 
 TEST(EdgeBytes, TimesOfALogAreThoseOfItsAlgorithm) {
-  // A lease may end after the last moment there is, a charge may not come after it.
+  // A lease may end after the last possible moment, but must not be charged after it.
   const Bytes one = {0x00};
   const Nanos late = kLatest + 10;
   EXPECT_FALSE(Valid(Algorithm::kSlidingLog, Log(late, late, 1, 7, 45, 1, 0, one)));
@@ -210,7 +210,7 @@ TEST(EdgeBytes, ACountersBytesAreWhole) {
   Bytes long_number(9, 0x80);
   long_number.push_back(0x02);  // bit 64
   EXPECT_FALSE(counter(long_number));
-  long_number.back() = 0x81;  // and it goes on
+  long_number.back() = 0x81;  // continued
   long_number.push_back(0x01);
   EXPECT_FALSE(counter(long_number));
 }

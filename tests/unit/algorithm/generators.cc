@@ -30,7 +30,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// From 1 to `most`: the ends, round numbers, and every order of magnitude alike.
+// From 1 to `most`: the ends, round numbers, and every order of magnitude equally likely.
 rc::Gen<std::int64_t> Magnitude(std::int64_t most) {
   const auto any =
       rc::gen::map(rc::gen::pair(rc::gen::inRange(0, 62),
@@ -44,7 +44,7 @@ rc::Gen<std::int64_t> Magnitude(std::int64_t most) {
   return rc::gen::oneOf(any, edge);
 }
 
-// Limits that a trace can exhaust are likelier than those it cannot.
+// Limits that a trace can exhaust are more likely than others.
 rc::Gen<std::int64_t> Limit() {
   return rc::gen::oneOf(rc::gen::inRange<std::int64_t>(1, 30), Magnitude(kMaxLimit));
 }
@@ -78,7 +78,7 @@ rc::Gen<Step> AnyStep() {
 
 rc::Gen<Quota> AnyTokenBucket() {
   return rc::gen::exec([] {
-    // Permits that take whole nanoseconds have a path of their own.
+    // Permits that take whole nanoseconds have a separate code path.
     const std::int64_t refill =
         *rc::gen::oneOf(rc::gen::just<std::int64_t>(1), Magnitude(0xFFFF'FFFF));
     const std::int64_t period = *Magnitude(kMaxWindow.count());

@@ -1,6 +1,6 @@
 // Leases against the quota they stand for: random traces of nodes that take, spend and return
 // permits, all admissions replayed through the step with the original quota. Each rule of the
-// theorem is also broken on purpose, and the same traces must find it.
+// theorem is also broken deliberately, and the same traces must detect it.
 
 #include "algorithm/lease.h"
 
@@ -19,16 +19,16 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-/// What is wrong with the protocol.
+/// The rule of the protocol that is broken.
 enum class Mutant : std::uint8_t {
   kNone,
   kNoHeadroom,        ///< charged under the original quota
   kRefund,            ///< Refund instead of Return
-  kOutlivesWindow,    ///< spent for the whole term, whatever window it was charged in
-  kReturnsElsewhere,  ///< given back as of now, not as of the charge
+  kOutlivesWindow,    ///< spent for the whole term, ignoring the window it was charged in
+  kReturnsElsewhere,  ///< returned as of now, not as of the charge
 };
 
-/// A key's state in a buffer of its own.
+/// A key's state in a separate buffer.
 class Key {
  public:
   State& Ready(const Quota& quota) {
@@ -88,7 +88,7 @@ class World {
     }
   }
 
-  /// The first admission that the original quota would have refused.
+  /// The first admission that the original quota would have denied.
   std::optional<Admission> Violation() const {
     Key replay;
     for (const Admission& admission : admissions_) {
@@ -228,7 +228,7 @@ TEST(Lease, ReturnsToABucketWhatTheChargeStillWeighs) {
   Key key;
   const LeaseGrant grant = Lease(quota, key.Ready(quota), 1'000'000'000, 50);
   EXPECT_EQ(Return(quota, key.Ready(quota), 1'000'000'000, grant.at, 10).remaining, 60);
-  // A second later ten permits have flowed in anyway.
+  // A second later ten permits have been refilled anyway.
   EXPECT_EQ(Return(quota, key.Ready(quota), 2'000'000'000, grant.at, 10).remaining, 70);
   EXPECT_EQ(Return(quota, key.Ready(quota), 2'000'000'000, grant.at, 20).remaining, 80);
 }
@@ -286,8 +286,8 @@ TEST(LeaseTerms, NarrowTheQuota) {
   EXPECT_EQ(TermsFor(*Quota::FixedWindow(9, 1s))->quota, *Quota::FixedWindow(9, 1s));
 }
 
-// The window was shortened since: the one of the charge is over, and another one has begun less
-// than the old length later.
+// The window was shortened since: the one of the charge is over, and another one began less
+// than the old length after it.
 TEST(Return, TakesNothingFromALaterWindowOfAnotherLength) {
   const Quota longer[] = {*Quota::FixedWindow(50, 1000ns), *Quota::AnchoredWindow(50, 1000ns)};
   const Quota shorter[] = {*Quota::FixedWindow(10, 100ns), *Quota::AnchoredWindow(10, 100ns)};
@@ -312,7 +312,7 @@ TEST(Return, TakesFromTheWindowOfTheChargeWhileItLasts) {
     ASSERT_TRUE(Acquire(quotas[i], key.Ready(quotas[i]), 0, 1).allowed());
     const Decision charged = Acquire(quotas[i], key.Ready(quotas[i]), 450, 5);
     const Nanos at = ChargedAt(quotas[i], 450, charged);
-    // Also if the quota has changed, as long as the count goes on.
+    // Also if the quota has changed, as long as the count continues.
     ASSERT_TRUE(Acquire(shorter[i], key.Ready(shorter[i]), 460, 4).allowed());
     EXPECT_EQ(Return(quotas[i], key.Ready(quotas[i]), 470, at, 5).remaining, 45);
     EXPECT_EQ(Return(quotas[i], key.Ready(quotas[i]), 1000, at, 5).remaining, 50);

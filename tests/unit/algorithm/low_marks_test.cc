@@ -1,6 +1,6 @@
-// Token buckets with many reservations open at once, settled in any order, among charges,
-// overdraws, refunds and returns of leases. What they must leave is worked out by charging the
-// whole story again to a fresh key, every settled reservation at its real cost in its own moment.
+// Token buckets with many reservations open at a time, settled in any order, among charges,
+// overdraws, refunds and returns of leases. The expected result is computed by charging the
+// whole story again to a fresh key, every settled reservation at its real cost at its own time.
 
 #include "algorithm/low_marks.h"
 
@@ -24,7 +24,7 @@ constexpr Nanos kStart = Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789;
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kLasts = kMaxWindow.count();  // longer than any story
 
-/// A bucket in a buffer of its own.
+/// A bucket in a separate buffer.
 class Key {
  public:
   explicit Key(const Quota& quota) : quota_(quota) {}
@@ -39,7 +39,7 @@ class Key {
   Decision Estimate(Nanos now, std::int64_t cost, Nanos lasts = kLasts) {
     return Reserve(quota_, Ready(), now, cost, lasts);
   }
-  /// The permits left after a settlement at `less` permits less.
+  /// Settles at `less` permits less; returns the permits left.
   std::int64_t SettleLess(Nanos now, const Decision& reserved, std::int64_t less) {
     return Settle(quota_, Ready(), now, reserved.lease, -less).remaining;
   }
@@ -53,24 +53,24 @@ class Key {
   State state_;
 };
 
-/// Something that happened to a bucket.
+/// An operation on a bucket.
 struct Event {
   enum class Kind : std::uint8_t { kCharge, kRefund, kReturn, kReserve };
 
   Kind kind = Kind::kCharge;
   Nanos at = 0;
-  std::int64_t cost = 0;  // kReserve: the estimate, once it is settled at most that
+  std::int64_t cost = 0;  // kReserve: the estimate; once it is settled, at most that
   Nanos leased_at = 0;    // kReturn
   Nanos stamp = 0;        // kReserve
   bool open = false;      // kReserve
 };
 
-/// What a story is like.
+/// The parameters of a story.
 struct Plot {
-  int most_open = static_cast<int>(low_marks::kMostMarks);  ///< reservations at once
-  bool clock_jumps = false;                                 ///< back, that is
-  std::int64_t costs = 5;                                   ///< are at most the limit by this
-  std::int64_t pauses = 4;  ///< are at most the time to fill by this
+  int most_open = static_cast<int>(low_marks::kMostMarks);  ///< reservations open at a time
+  bool clock_jumps = false;                                 ///< backward
+  std::int64_t costs = 5;                                   ///< maximum: the limit divided by this
+  std::int64_t pauses = 4;  ///< maximum: the time to fill divided by this
 };
 
 /// Random traces of one key.
@@ -109,7 +109,7 @@ class Story {
     }
   }
 
-  /// What the key would owe by now, had every settled reservation cost its real cost.
+  /// What the key would owe now if every settled reservation had been charged its real cost.
   Span Wanted() const {
     Key key(quota_);
     for (const Event& event : events_) {
@@ -255,7 +255,7 @@ TEST(LowMarks, ManyReservationsLeaveWhatTheirRealCostsWouldHaveLeft) {
   }
 }
 
-// A low is rounded down when it is noted, and once for each settlement since.
+// A low is rounded down when it is recorded, and once for each settlement since.
 TEST(LowMarks, FractionsCostNanosecondsAndNeverGiveAny) {
   for (const Quota& quota : PartQuotas()) {
     const Seen seen =
@@ -290,8 +290,8 @@ TEST(LowMarks, NeitherMoreLowsThanMarksNorAClockThatGoesBackGiveTooMuch) {
   }
 }
 
-// 100 permits, one a second. After 10 s somebody is charged 50 and half of it comes back: the
-// bucket has owed 10 of the 20 at the lowest, and had they not been reserved it would owe 25.
+// 100 permits, one a second. After 10 s another client is charged 50 and half of it is refunded:
+// the bucket has owed 10 of the 20 at the lowest, and without the reservation it would owe 25.
 TEST(LowMarks, ARefundCountsAsALow) {
   Key key(*Quota::TokenBucket(100, 1, 1s));
   const Decision reserved = key.Estimate(kStart, 20);
@@ -302,8 +302,8 @@ TEST(LowMarks, ARefundCountsAsALow) {
   EXPECT_EQ(key.SettleLess(kStart + 10 * kSecond, reserved, 20), 75);
 }
 
-// All in one moment: 10 are reserved and refunded by somebody, so the bucket is full, then 10 more
-// are reserved. The first settlement finds nothing to give back, the second all of its own.
+// All at one moment: 10 are reserved and refunded by another client, so the bucket is full, then 10
+// more are reserved. The first settlement returns nothing, the second all of its own.
 TEST(LowMarks, ReservationsOfOneNanosecondAreToldApart) {
   const Quota quota = *Quota::TokenBucket(100, 1, 1s);
   Key key(quota);
@@ -315,7 +315,7 @@ TEST(LowMarks, ReservationsOfOneNanosecondAreToldApart) {
   EXPECT_EQ(key.SettleLess(kStart, second, 10), 100);
 }
 
-// What is overdrawn beyond 100 years is not counted, so nothing of it can come back either.
+// An overdraft beyond 100 years is not counted, so nothing of it can be returned either.
 TEST(LowMarks, ABucketThatOwesTheMostGivesNothingBack) {
   const Quota quota = *Quota::TokenBucket(100, 1, 1s);
   Key key(quota);
@@ -337,7 +337,7 @@ TEST(LowMarks, GoWhenNoReservationIsOpenAnyMore) {
   EXPECT_EQ(key.size(), kTokenBucketBytes);
 }
 
-// 10 are reserved each second: lows of 9, 18, 27, … and each is less than what can come back by
+// 10 are reserved each second: lows of 9, 18, 27, … and each is less than what can be returned by
 // then.
 TEST(LowMarks, TakeBoundedRoom) {
   const Quota quota = *Quota::TokenBucket(1000, 1, 1s);
@@ -349,12 +349,12 @@ TEST(LowMarks, TakeBoundedRoom) {
     EXPECT_TRUE(key.valid());
   }
   EXPECT_EQ(key.size(), low_marks::kMostBytes);
-  // 400 were charged and 39 flowed in. The latest gets all of its own back.
+  // 400 were charged and 39 refilled. The latest gets all of its own back.
   EXPECT_EQ(key.SettleLess(kStart + 39 * kSecond, reserved.back(), 10), 649);
 }
 
-// The same 40, of which the first so many are settled at nothing and the others stay: all that has
-// flowed in by the last of those would have been in vain without them.
+// The same 40, of which the first `settled` are settled at nothing and the others stay: without the
+// settled ones, all that was refilled up to the last of them would have overflowed.
 TEST(LowMarks, WhereThereAreMoreLowsThanMarksTheLowerOnesCount) {
   const Quota quota = *Quota::TokenBucket(1000, 1, 1s);
   const Nanos end = kStart + 39 * kSecond;
@@ -373,9 +373,9 @@ TEST(LowMarks, WhereThereAreMoreLowsThanMarksTheLowerOnesCount) {
   }
 }
 
-// A thousand reservations at once, settled in any order: far more than there are marks, and the
-// bucket ends with what their real costs would have left. If they come within a second, it lacks
-// less than a hundredth of what came back.
+// A thousand reservations open at a time, settled in any order: far more than there are marks, and
+// the bucket ends with what their real costs would have left. If made within a second, it lacks
+// less than a hundredth of what was returned.
 TEST(LowMarks, ABurstOfAnyNumberIsSettled) {
   const Quota quota = *Quota::TokenBucket(1'000'000, 100, 1s);
   std::mt19937_64 random(7);
@@ -419,9 +419,9 @@ TEST(LowMarks, AreValidOnlyAsAStepWritesThem) {
   };
   EXPECT_FALSE(with(28, Load<Nanos>(good.data() + 20)));  // a stamp at the floor
   EXPECT_FALSE(with(52, Load<Nanos>(good.data() + 28)));  // the same stamp twice
-  EXPECT_FALSE(with(36, 0));                              // a low of nothing
+  EXPECT_FALSE(with(36, 0));                              // a low of zero
   EXPECT_FALSE(with(60, Load<Nanos>(good.data() + 36)));  // the same low twice
-  EXPECT_FALSE(with(44, -1));                             // less than nothing is open
+  EXPECT_FALSE(with(44, -1));                             // a negative amount is open
   EXPECT_FALSE(with(12, std::numeric_limits<Nanos>::max()));
   EXPECT_FALSE(with(20, std::numeric_limits<Nanos>::min()));
   EXPECT_FALSE(with(52, std::numeric_limits<Nanos>::max()));

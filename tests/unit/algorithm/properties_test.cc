@@ -14,14 +14,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A long trace in so many cases of a hundred: they take ten times as long under a sanitizer.
+// One long trace in this many of a hundred cases: they take ten times as long under a sanitizer.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kLongTraceEvery = 50;
 #else
 constexpr std::uint64_t kLongTraceEvery = 5;
 #endif
 
-// A refused request is refused one nanosecond before retry_after and granted at it.
+// A denied request is denied one nanosecond before retry_after and granted at it.
 void CheckRetry(const Key& key, const Decision& decision, Nanos now, std::int64_t cost) {
   const Int128 then = Int128{now} + decision.retry_after.count();
   if (decision.verdict != Verdict::kLimited || then > kLatest) return;
@@ -30,7 +30,7 @@ void CheckRetry(const Key& key, const Decision& decision, Nanos now, std::int64_
   RC_ASSERT(key.Peek(static_cast<Nanos>(then), cost).allowed());
 }
 
-// From FreshAt on the key answers as one that was never asked.
+// From FreshAt on the key answers like one that was never used.
 void CheckFresh(const Quota& quota, const Key& key, const Decision& decision, Nanos now) {
   if (decision.reset_after == nanoseconds(0) || key.FreshAt() > kLatest) return;
   const Nanos fresh_at = key.FreshAt();
@@ -59,7 +59,7 @@ void CheckAcquire(const Quota& quota, Key& key, Reference& reference, Player& pl
   if (player.Heard(decision); cost % 4 == 1) CheckFresh(quota, key, decision, now);
 }
 
-// Whatever it costs, it counts; and the key is in debt until exactly retry_after.
+// Any cost is counted; and the key is in debt until exactly retry_after.
 void CheckOverdraw(Key& key, Reference& reference, Player& player, Nanos now, std::int64_t cost) {
   const Decision expected = reference.Overdraw(now, cost);
   const Decision decision = key.Overdraw(now, cost);

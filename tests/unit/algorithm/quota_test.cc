@@ -95,7 +95,7 @@ TEST(Quota, RefusesARefillThatIsTooFineInLowestTerms) {
   ExpectRefused(Quota::TokenBucket(1, 4'294'967'297, seconds(1)), "refill", "below 4294967296");
 }
 
-// What is not a compile error could change numbers that were never checked.
+// If this compiled, it could change numbers that were never validated.
 TEST(Quota, IsMadeByItsFactoriesAndHasNothingToChange) {
   static_assert(!std::is_default_constructible_v<Quota>);
   static_assert(!std::is_aggregate_v<Quota>);

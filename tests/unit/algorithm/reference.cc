@@ -20,7 +20,7 @@ std::chrono::nanoseconds Span(Int128 ns) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp<Int128>(ns, 0, kMost)));
 }
 
-/// A bucket that holds tokens, in units of 1/period token, of which `refill` flow in each
+/// A bucket that holds tokens, in units of 1/period token, of which `refill` are added per
 /// nanosecond. Between charges its level is a straight line, also for a clock that goes back on it.
 class TokenBucketReference final : public Reference {
  public:
@@ -47,7 +47,7 @@ class TokenBucketReference final : public Reference {
   }
 
   void Owe(Nanos now, std::int64_t cost) override {
-    // What is missing flows in within kMaxWindow.
+    // Any debt is refilled within kMaxWindow.
     const Int128 lowest = Full() - Int128{kMaxWindow.count()} * quota().refill();
     if (LevelAt(now) <= lowest) return;
     Charge(now, cost);
@@ -71,7 +71,7 @@ class TokenBucketReference final : public Reference {
   bool charged_ = false;
 };
 
-/// A count for every window there ever was; the latest charged one stays in force for an earlier
+/// A count for every window so far; the latest one charged stays in force for an earlier
 /// clock.
 class FixedWindowReference final : public Reference {
  public:
@@ -110,7 +110,7 @@ class FixedWindowReference final : public Reference {
   std::map<Int128, std::int64_t> granted_;
 };
 
-/// Every grant ever made. For the sliding log a grant is in the way while time > now - window.
+/// Every grant so far. For the sliding log a grant counts while time > now - window.
 class SlidingLogReference final : public Reference {
  public:
   using Reference::Reference;
@@ -170,7 +170,7 @@ class SlidingLogReference final : public Reference {
   std::optional<Int128> latest_;
 };
 
-/// A count for every bucket there ever was. When permits come back is found by bisection.
+/// A count for every bucket so far. The time at which permits return is found by bisection.
 class SlidingCounterReference final : public Reference {
  public:
   using Reference::Reference;
@@ -237,7 +237,7 @@ class SlidingCounterReference final : public Reference {
   std::optional<Int128> latest_;
 };
 
-/// Every lease ever issued, by its expiry.
+/// Every lease so far, by its expiry.
 class ConcurrencyReference final : public Reference {
  public:
   using Reference::Reference;
@@ -287,7 +287,7 @@ class ConcurrencyReference final : public Reference {
   std::optional<Int128> latest_;
 };
 
-/// Every window that there ever was, each begun by a charge when none was in force.
+/// Every window so far, each started by a charge when none was in force.
 class AnchoredWindowReference final : public Reference {
  public:
   using Reference::Reference;

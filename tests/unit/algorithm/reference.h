@@ -1,7 +1,7 @@
 #pragma once
 
 // What each algorithm is defined to do, written as slowly and plainly as possible: no packed state,
-// no shortcuts, everything ever granted is kept, and times are searched for rather than solved for.
+// no shortcuts, every grant is kept, and times are searched for instead of solved for.
 
 #include <cstdint>
 #include <memory>
@@ -32,12 +32,12 @@ class Reference {
  private:
   /// Whole permits available at `now`; may be negative.
   virtual std::int64_t Available(Nanos now) const = 0;
-  /// Requires Available(now) >= cost > 0. Returns the lease, if leases there are.
+  /// Requires Available(now) >= cost > 0. Returns the lease, if the algorithm has leases.
   virtual std::int64_t Charge(Nanos now, std::int64_t cost) = 0;
-  /// Charges `cost` > 0, whether it is available or not, as far as anything is counted.
+  /// Charges `cost` > 0, whether it is available or not, as far as the algorithm counts it.
   virtual void Owe(Nanos now, std::int64_t cost) = 0;
   virtual void GiveBack(Nanos now, std::int64_t cost) = 0;
-  /// The smallest r >= 0 with Available(now + r) >= permits, if nothing is charged meanwhile.
+  /// The smallest r >= 0 with Available(now + r) >= permits, if nothing else is charged until then.
   virtual std::chrono::nanoseconds UntilAvailable(Nanos now, std::int64_t permits) const = 0;
 
   Decision Describe(Nanos now) const;

@@ -1,8 +1,8 @@
 // Settling against what would have been: of two keys one is charged an estimate and settled later,
-// the other is charged the real cost at once, and both meet the same other charges and refunds. The
-// settled key never has more left than the other, and exactly as much but for a fraction of a
-// nanosecond. Other ways to give back are tried on the same traces, which must find them. Many
-// reservations at once: low_marks_test.cc.
+// the other is charged the real cost immediately, and both get the same other charges and refunds.
+// The settled key never has more left than the other, and exactly as much except for a fraction of
+// a nanosecond. Wrong ways to return permits are tried on the same traces, which must detect them.
+// Many open reservations: low_marks_test.cc.
 
 #include "algorithm/settle.h"
 
@@ -22,14 +22,14 @@ using namespace std::chrono_literals;
 
 constexpr Nanos kStart = Nanos{20'000} * 86'400 * 1'000'000'000 + 123'456'789;
 
-/// How permits are given back.
+/// How permits are returned.
 enum class Way : std::uint8_t {
   kSettle,
-  kRefund,  ///< the latest charges first, whatever has flowed in
-  kReturn,  ///< as a lease's: less by the time that has passed
+  kRefund,  ///< the latest charges first, regardless of refills
+  kReturn,  ///< as for a lease: less by the time that has passed
 };
 
-/// A key's state in a buffer of its own.
+/// A key's state in a separate buffer.
 class Key {
  public:
   explicit Key(const Quota& quota) : quota_(quota) {}
@@ -44,7 +44,7 @@ class Key {
     return Reserve(quota_, Ready(), now, cost, std::chrono::nanoseconds(24h).count());
   }
   Decision Owe(Nanos now, std::int64_t cost) { return Overdraw(quota_, Ready(), now, cost); }
-  /// From now on under another quota, as after a change of the policy.
+  /// Uses another quota from now on, as after a change of the policy.
   void Use(const Quota& quota) { quota_ = quota; }
   bool valid() const { return Valid(quota_.algorithm(), std::span(bytes_.data(), state_.size)); }
 
@@ -58,9 +58,9 @@ class Key {
 
 struct Outcome {
   int settled = 0;
-  int exact = 0;       ///< as much left, to the last field
-  int too_much = 0;    ///< more left than had the real cost been charged at once
-  int too_little = 0;  ///< less left, by more than the rounding
+  int exact = 0;       ///< the same amount left, to the last field
+  int too_much = 0;    ///< more left than if the real cost had been charged immediately
+  int too_little = 0;  ///< less left, by more than rounding
 };
 
 /// Random traces of one reservation among other charges.
@@ -93,8 +93,8 @@ class Twins {
     }
   }
 
-  /// Others are charged whether it fits or not, so that both keys are charged alike. A bucket's
-  /// refunds are the same for both; those of the others take back the reserved permits as well.
+  /// Charges that apply whether they fit or not, so that both keys are charged alike. A bucket's
+  /// refunds are the same for both; those of the others return the reserved permits as well.
   void Others(int steps) {
     const bool refunds = quota_.algorithm() == Algorithm::kTokenBucket;
     for (int i = 0; i < steps; ++i) {
@@ -152,7 +152,7 @@ class Twins {
                          got.reset_after - want.reset_after <= 1ns &&
                          quota_.algorithm() == Algorithm::kTokenBucket && quota_.refill() != 1;
     if (got != want && !rounded) ++outcome_.too_little;
-    // Later it must not be better off either: a window's or a log's charges leave in time.
+    // It must not be better off later either: charges of a window or a log expire in time.
     for (int i = 0; i < 3; ++i) {
       now_ += Pause();
       if (estimated_->Owe(now_, 0).remaining > real_->Owe(now_, 0).remaining) ++outcome_.too_much;
@@ -194,8 +194,8 @@ TEST(Settle, LeavesWhatChargingTheRealCostAtOnceWouldHaveLeft) {
 }
 
 /// Two keys as above under a sliding counter whose width changes and changes back while the
-/// reservation is open. Charges may have moved to later buckets by then, and others' to that of the
-/// reservation. Too little may come back, too much never.
+/// reservation is open. Charges may have moved to later buckets by then, and others' charges to the
+/// reservation's bucket. Too little may be returned, too much never.
 int TooMuchWithChanges(const std::vector<Quota>& quotas, std::uint64_t seed, int& gave_back) {
   std::mt19937_64 random(seed);
   const auto below = [&random](std::int64_t bound) {
@@ -276,17 +276,17 @@ TEST(Settle, OtherWaysOfGivingBackAreFound) {
   EXPECT_GT(returns_too_little, 100);
 }
 
-// 100 tokens a day; 60 are reserved and 20 used. An hour later 40 come back, all of them: the
+// 100 tokens a day; 60 are reserved and 20 used. An hour later 40 are returned, all of them: the
 // bucket would not have been full by then.
 TEST(Settle, GivesBackToABucketAllThatTimeHasNot) {
   const Quota quota = *Quota::TokenBucket(100, 100, 24h);
   Key key(quota);
   const Nanos stamp = StampOf(quota, kStart, key.Estimate(kStart, 60));
   const Nanos later = kStart + Nanos{3'600} * 1'000'000'000;
-  EXPECT_EQ(Settle(quota, key.Ready(), later, stamp, -40).remaining, 84);  // 80 and 4 flowed in
+  EXPECT_EQ(Settle(quota, key.Ready(), later, stamp, -40).remaining, 84);  // 80 and 4 refilled
 }
 
-// The same a day later: the bucket has been full for hours, and nothing is to be given back.
+// The same a day later: the bucket has been full for hours, and nothing is to be returned.
 TEST(Settle, GivesBackNothingThatTimeHasGivenBack) {
   const Quota quota = *Quota::TokenBucket(100, 100, 24h);
   Key key(quota);
@@ -297,8 +297,8 @@ TEST(Settle, GivesBackNothingThatTimeHasGivenBack) {
 }
 
 // The example of docs/design/reservations.md: 100 permits, one a second. 50 and 10 are reserved,
-// and the 50 come back at once, so the bucket is full after 10 s. After 20 s it owes nothing for
-// the 10 any more, and the 30 that somebody is charged then stay charged.
+// and the 50 are returned immediately, so the bucket is full after 10 s. After 20 s it owes nothing
+// for the 10 any more, and the 30 that another client is charged then stay charged.
 TEST(Settle, WhatOthersGaveBackDoesNotMakeItTooMuch) {
   const Quota quota = *Quota::TokenBucket(100, 1, 1s);
   Key key(quota);
@@ -310,8 +310,8 @@ TEST(Settle, WhatOthersGaveBackDoesNotMakeItTooMuch) {
   EXPECT_EQ(Settle(quota, key.Ready(), later, second, -10).remaining, 70);
 }
 
-// The same, but the bucket was never full: after 5 s it owes 5, of which the settlement takes all.
-// Had nothing been charged, it would have been full then and owe the 30 alone.
+// The same, but the bucket was never full: after 5 s it owes 5, and the settlement returns all 5.
+// Had nothing been reserved, it would have been full then and owe only the 30.
 TEST(Settle, GivesBackWhatWasOwedAtTheLowest) {
   const Quota quota = *Quota::TokenBucket(100, 1, 1s);
   Key key(quota);
@@ -321,7 +321,7 @@ TEST(Settle, GivesBackWhatWasOwedAtTheLowest) {
   EXPECT_EQ(Settle(quota, key.Ready(), later, stamp, -10).remaining, 70);
 }
 
-// A key that was reset knows of no reservation, and those who were charged since keep their charge.
+// A key that was reset has no record of the reservation, and later charges of others stay.
 TEST(Settle, GivesNothingBackToABucketThatWasForgotten) {
   const Quota quota = *Quota::TokenBucket(100, 1, 1s);
   Key key(quota);

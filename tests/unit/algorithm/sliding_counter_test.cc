@@ -45,9 +45,9 @@ TEST(SlidingCounter, SumsItsBucketsAndShrinksTheOldest) {
   key.Acquire(15, 3);           // bucket 1
   key.Acquire(39, 2);           // bucket 3
   EXPECT_EQ(key.Peek(39, 0).remaining, 1);
-  EXPECT_EQ(key.Peek(40, 0).remaining, 1);  // bucket 0 is the partial one, all of it still
+  EXPECT_EQ(key.Peek(40, 0).remaining, 1);  // bucket 0 is partial, still counted in full
   EXPECT_EQ(key.Peek(45, 0).remaining, 3);  // 4 * 5/10 = 2 of it
-  EXPECT_EQ(key.Peek(50, 0).remaining, 5);  // bucket 0 is gone, bucket 1 partial
+  EXPECT_EQ(key.Peek(50, 0).remaining, 5);  // bucket 0 has expired, bucket 1 is partial
   EXPECT_EQ(key.Peek(57, 0).remaining, 7);  // 3 * 3/10 = 0.9 of it, so 1
   EXPECT_EQ(key.Peek(60, 0).remaining, 8);
   EXPECT_EQ(key.Peek(75, 0).remaining, 9);  // bucket 3 partial since 70: 2 * 5/10 = 1
@@ -57,7 +57,7 @@ TEST(SlidingCounter, SumsItsBucketsAndShrinksTheOldest) {
 }
 
 TEST(SlidingCounter, RoundsTheBucketWidthUp) {
-  Key key(Counter(1, 10, 3));  // buckets of 4, so 12 in all
+  Key key(Counter(1, 10, 3));  // buckets of 4, 12 in total
   key.Acquire(0, 1);
   EXPECT_EQ(key.Peek(0, 1).retry_after, nanoseconds(16));
   EXPECT_FALSE(key.Peek(15, 1).allowed());
@@ -95,7 +95,7 @@ TEST(SlidingCounter, KeepsChargesWhenTheWidthChangesAndNeverAgesThem) {
   std::uint8_t bytes[256];
   State state{.data = bytes, .size = 0, .capacity = sizeof bytes};
   ASSERT_TRUE(Acquire(coarse, state, 30, 4).allowed());
-  // The bucket [0, 100) becomes one that holds 99, of width 3 = ceil(100 / 40): [99, 102).
+  // The bucket [0, 100) becomes one that contains 99, of width 3 = ceil(100 / 40): [99, 102).
   EXPECT_EQ(Peek(fine, state, 30, 0).remaining, 6);
   EXPECT_EQ(Peek(fine, state, 30, 0).reset_after, nanoseconds(99 + 41 * 3 - 30));
   ASSERT_TRUE(Acquire(fine, state, 30, 1).allowed());

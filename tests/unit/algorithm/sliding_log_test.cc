@@ -29,7 +29,7 @@ TEST(SlidingLog, WhatIsRefusedIsNotRemembered) {
   key.Acquire(0, 1);
   key.Acquire(1, 1);
   for (int now = 50; now < 100; ++now) EXPECT_FALSE(key.Acquire(now, 1).allowed());
-  // Had one of them counted, it would stand in the way until 150.
+  // Had one of them counted, it would block until 150.
   EXPECT_TRUE(key.Acquire(100, 1).allowed());
   EXPECT_TRUE(key.Acquire(101, 1).allowed());
 }
@@ -39,10 +39,10 @@ TEST(SlidingLog, RetryWaitsUntilEnoughOfTheOldestHaveLeft) {
   key.Acquire(10, 1);
   key.Acquire(20, 2);
   key.Acquire(30, 1);
-  EXPECT_EQ(key.Acquire(40, 1).retry_after, nanoseconds(70));  // 10 leaves at 110
-  EXPECT_EQ(key.Acquire(40, 2).retry_after, nanoseconds(80));  // 20 leaves at 120
+  EXPECT_EQ(key.Acquire(40, 1).retry_after, nanoseconds(70));  // 10 expires at 110
+  EXPECT_EQ(key.Acquire(40, 2).retry_after, nanoseconds(80));  // 20 expires at 120
   EXPECT_EQ(key.Acquire(40, 3).retry_after, nanoseconds(80));
-  EXPECT_EQ(key.Acquire(40, 4).retry_after, nanoseconds(90));  // 30 leaves at 130
+  EXPECT_EQ(key.Acquire(40, 4).retry_after, nanoseconds(90));  // 30 expires at 130
   EXPECT_EQ(key.Acquire(40, 4).reset_after, nanoseconds(90));
   EXPECT_EQ(key.Acquire(40, 5).verdict, Verdict::kNever);
 }
@@ -91,11 +91,11 @@ TEST(SlidingLog, RefundDoesNotReachWhatHasLeftTheWindow) {
 TEST(SlidingLog, ForgetsWhatHasExpiredWhenItGrants) {
   Key key(Log(10, 1000));
   for (Nanos now = 0; now < 100'000; now += 110) ASSERT_TRUE(key.Acquire(now, 1).allowed());
-  // Ten entries of two bytes each (110 ns: seven bits), and at most an eighth of that dead.
+  // Ten entries of two bytes each (110 ns: seven bits), and at most an eighth of that unused.
   EXPECT_LE(key.Bytes().size(), kLogHeaderBytes + 20 + 4);
 }
 
-// A hundred grants within an hour: the commonest limit by address.
+// A hundred grants within an hour: the most common limit by address.
 TEST(SlidingLog, HundredGrantsInAnHourTakeAboutFiveBytesEach) {
   constexpr Nanos kHour = 3'600'000'000'000;
   Key even(Log(100, kHour));
@@ -120,10 +120,10 @@ TEST(SlidingLog, FullLogJoinsGrantsInsteadOfGrowing) {
   State state{.data = bytes.data(), .capacity = static_cast<std::uint32_t>(bytes.size())};
   const std::int64_t grants = std::int64_t{kMaxLogEntries} + 10;
   for (Nanos now = 0; now < grants; ++now) ASSERT_TRUE(Acquire(quota, state, now, 1).allowed());
-  // Entries of one byte (1 ns apart), and the joined one.
+  // Entries of one byte (1 ns apart), plus the merged one.
   EXPECT_LE(state.size, kLogHeaderBytes + kMaxLogEntries + kMaxEntryBytes);
   EXPECT_EQ(Peek(quota, state, grants, 0).remaining, kMaxLimit - grants);
-  // The eleven latest count as of the last of them, at grants - 1; all others leave as they came.
+  // The eleven latest count as of the last of them, at grants - 1; all others expire in order.
   EXPECT_EQ(Peek(quota, state, grants - 2 + kWindow, 0).remaining, kMaxLimit - 11);
   EXPECT_EQ(Peek(quota, state, grants - 1 + kWindow, 0).remaining, kMaxLimit);
   EXPECT_TRUE(Valid(Algorithm::kSlidingLog, {state.data, state.size}));

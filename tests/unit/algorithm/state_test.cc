@@ -25,7 +25,7 @@ void Append(Bytes& bytes, T value) {
   Store(bytes.data() + bytes.size() - sizeof value, value);
 }
 
-/// The bytes of a log, field by field, as docs/design/state-format.md has them.
+/// The bytes of a log, field by field, in the format of docs/design/state-format.md.
 struct LogBytes {
   std::int64_t base = 10;
   std::int64_t newest = 30;
@@ -154,9 +154,9 @@ TEST(State, LogWithAFieldThatDoesNotFitIsRefused) {
 TEST(State, LogWithAnEntryThatIsNotOneIsRefused) {
   // The second entry 0 ns after the first.
   EXPECT_FALSE(ValidLog({.newest = 10, .entries = {0x08, 0x02, 0x00}}));
-  // A delta in more bytes than it needs.
+  // A delta in more bytes than necessary.
   EXPECT_FALSE(ValidLog({.entries = {0x08, 0x02, 0x42, 0x01, 0x00}}));
-  // A cost in more bytes than it needs.
+  // A cost in more bytes than necessary.
   EXPECT_FALSE(ValidLog({.tail = 48, .entries = {0x08, 0x82, 0x00, 0x41, 0x01}}));
   // A delta of more than 64 bits.
   EXPECT_FALSE(ValidLog({.entries = {0x08, 0x02, 0x47, 1, 0, 0, 0, 0, 0, 0, 0x10}}));
@@ -216,7 +216,7 @@ TEST(State, SlidingCounterThatIsNotOneIsRefused) {
   EXPECT_FALSE(ValidCounter(CounterBytes(3, 10, 2, {1, 0, 5, 1})));  // more counts than buckets + 1
   EXPECT_FALSE(ValidCounter(CounterBytes(3, 10, 2, {1, 0})));        // a zero after the last
   EXPECT_FALSE(ValidCounter(CounterBytes(3, 10, 2, {0x81})));        // cut short
-  EXPECT_FALSE(ValidCounter(CounterBytes(3, 10, 2, {0x81, 0x00})));  // longer than need be
+  EXPECT_FALSE(ValidCounter(CounterBytes(3, 10, 2, {0x81, 0x00})));  // longer than necessary
   EXPECT_FALSE(ValidCounter(CounterBytes(3, 0, 2, {1})));
   EXPECT_FALSE(ValidCounter(CounterBytes(3, -10, 2, {1})));
   EXPECT_FALSE(ValidCounter(CounterBytes(3, 10, 0, {1})));

@@ -67,8 +67,8 @@ TEST(TokenBucket, CostAboveCapacityIsNeverGrantedAndHasNoRetryTime) {
 }
 
 TEST(TokenBucket, RateThatDoesNotDivideASecondNeverDrifts) {
-  // 3 per second: a permit takes 333,333,333 1/3 ns, so three take one second, not a nanosecond
-  // less.
+  // 3 per second: a permit takes 333,333,333 1/3 ns, so three take exactly one second, not a
+  // nanosecond less.
   const Quota quota = Bucket(3, 3);
   TokenBucketState state;
   ASSERT_TRUE(Acquire(quota, state, 0, 3).allowed());
@@ -80,7 +80,7 @@ TEST(TokenBucket, RateThatDoesNotDivideASecondNeverDrifts) {
 }
 
 TEST(TokenBucket, PermitsShorterThanANanosecondAreCountedExactly) {
-  // 2 per ns, 7 at most: full after 3.5 ns.
+  // 2 per ns, at most 7: full after 3.5 ns.
   const Quota quota = Bucket(7, 2, nanoseconds(1));
   TokenBucketState state;
   const Decision all = Acquire(quota, state, 0, 7);

@@ -10,11 +10,11 @@ namespace weir::algorithm {
 
 namespace {
 
-// What a clock may show in a trace: 1907 to 2156, from where a century can be added.
+// The range of the clock in a trace: 1907 to 2156, to which a century can be added.
 constexpr Nanos kFirst = -2'000'000'000'000'000'000;
 constexpr Nanos kLast = 5'900'000'000'000'000'000;
 
-// Mixes the dice, since several choices of a step must not follow from each other.
+// Mixes the dice, since the choices within a step must be independent of each other.
 std::uint64_t Mix(std::uint64_t dice, std::uint64_t use) {
   dice += use * 0x9E37'79B9'7F4A'7C15;
   dice = (dice ^ dice >> 30) * 0xBF58'476D'1CE4'E5B9;
@@ -149,7 +149,7 @@ std::int64_t Player::Cost(const Step& step) const {
 }
 
 std::int64_t Player::Lease(const Step& step) const {
-  // Mostly one of the latest, which may still be held; sometimes any, or one that never was.
+  // Mostly one of the latest, which may still be held; sometimes any, or one that never existed.
   if (leases_.empty() || step.dice % 16 == 0) return now_ + 1;
   const auto count = static_cast<Int128>(leases_.size());
   const Int128 back =

@@ -1,8 +1,8 @@
 #pragma once
 
-// Random traces for one key. A step says how to move the clock and what to ask in terms of the
-// quota and of the last answer ("to the retry time, less one nanosecond"), so that traces find the
-// edges.
+// Random traces for one key. A step defines how to move the clock and what to check in terms of the
+// quota and of the last answer ("to the retry time, less one nanosecond"), so that traces find
+// edge cases.
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ enum class Move : std::uint8_t {
   kNanosecond,
   kWithinStep,    ///< up to what one permit takes on average
   kWithinWindow,  ///< up to two windows
-  kWindow,        ///< one window, give or take a nanosecond
+  kWindow,        ///< one window, plus or minus a nanosecond
   kToRetry,       ///< the last retry_after, or one nanosecond less
   kToReset,       ///< the last reset_after, or one nanosecond less
   kFar,           ///< anywhere within a century
@@ -49,7 +49,7 @@ struct Step {
   Move move = Move::kStay;
   Amount amount = Amount::kZero;
   Action action = Action::kAcquire;
-  std::uint64_t dice = 0;  ///< decides what the words above leave open
+  std::uint64_t dice = 0;  ///< decides what the fields above leave open
 
   friend std::ostream& operator<<(std::ostream& out, const Step& step);
 };
@@ -59,11 +59,11 @@ struct Trace {
   std::vector<Step> steps;
 };
 
-/// 10,000 steps that follow from `seed`.
+/// 10,000 steps derived from `seed`.
 Trace LongTrace(std::uint64_t seed);
 
-/// The bytes of one key, in a buffer that is never larger than the step demands, so that a step
-/// that writes too far is caught. Not thread-safe.
+/// The bytes of one key, in a buffer that is never larger than the step requires, so that a step
+/// that writes too far is detected. Not thread-safe.
 class Key {
  public:
   explicit Key(const Quota& quota) : quota_(quota) {}
@@ -94,11 +94,11 @@ class Player {
     last_.limit = last_.remaining = quota.limit();
   }
 
-  /// Moves the clock as `step` says and tells it.
+  /// Moves the clock as `step` says and returns its time.
   Nanos Move(const Step& step);
   std::int64_t Cost(const Step& step) const;
   std::int64_t Lease(const Step& step) const;
-  /// Tells the answer to the step, for later ones to refer to.
+  /// Records the answer to the step, for later ones to refer to.
   void Heard(const Decision& decision);
 
  private:

@@ -17,7 +17,7 @@ Nanos Wall() {
 }
 
 TEST(SystemClock, AgreesWithTheWallClock) {
-  // The machine may take the core away between two readings, so the closest of many counts.
+  // The thread may be descheduled between two readings, so the closest of many counts.
   Nanos closest = Nanos{1} << 62;
   for (int i = 0; i < 1'000; ++i) {
     const Nanos before = Wall();
@@ -36,7 +36,7 @@ TEST(SystemClock, KeepsPaceWithTheMonotonicClock) {
   while (steady_elapsed < 50'000'000) {
     elapsed = SystemClock::Get().Now() - start;
     steady_elapsed = (std::chrono::steady_clock::now() - steady_start).count();
-    // Read after ours, so it is never behind by more than the two may differ.
+    // Read after ours, so it is never behind by more than the possible difference of the two.
     ASSERT_LT(elapsed, steady_elapsed + 10'000);
   }
 }

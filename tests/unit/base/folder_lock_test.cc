@@ -32,7 +32,7 @@ TEST(FolderLock, OneHasItUntilItsEnd) {
   EXPECT_TRUE(FolderLock::Take(path).ok());
 }
 
-// As of a process that was killed and is not gone yet when the next one starts.
+// For a process that was killed and has not ended yet when the next one starts.
 TEST(FolderLock, WaitsForTheOneBeforeItToEnd) {
   const test::TempDir folder;
   const std::string path = folder.path().string();

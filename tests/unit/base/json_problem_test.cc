@@ -62,7 +62,7 @@ TEST(JsonProblem, CountsCharactersAndTakesAnyDepth) {
   EXPECT_EQ(JsonProblem(std::string(100'000, '[')).substr(0, 26), "line 1, column 100001: the");
 }
 
-// The parser of every body decides what is JSON: of 200,000 texts a few bytes from a good one, it
+// The parser of every body decides what is JSON: of 200,000 texts a few bytes from a valid one, it
 // refuses those that have a problem, and no others.
 TEST(JsonProblem, AgreesWithTheParser) {
   const std::string good =
@@ -87,7 +87,7 @@ TEST(JsonProblem, AgreesWithTheParser) {
     }
     simdjson::dom::element parsed;
     const auto error = parser.parse(text).get(parsed);
-    // What JSON allows and no number can hold, the parser refuses.
+    // The parser refuses what JSON allows but no number type can hold.
     if (error == simdjson::NUMBER_ERROR) continue;
     refused += error != simdjson::SUCCESS ? 1 : 0;
     ASSERT_EQ(JsonProblem(text).empty(), error == simdjson::SUCCESS) << text;

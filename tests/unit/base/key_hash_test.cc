@@ -22,7 +22,7 @@ TEST(KeyHash, IsAFunctionOfTheKeyAndTheSecret) {
   EXPECT_NE(Of(one, "user-123"), Of(other, "user-123"));
 }
 
-// A multilinear hash worked out by hand: with b = 0 and all a_i = 2^64 the sum is the plain sum of
+// A multilinear hash calculated by hand: with b = 0 and all a_i = 2^64 the sum is the plain sum of
 // the words (length, then the bytes little-endian, eight at a time) in the upper half.
 TEST(KeyHash, SumsLengthAndWordsUnderTheirMultipliers) {
   KeyHash::Secret secret{};
@@ -77,9 +77,9 @@ TEST(KeyHash, SpreadsCountedKeysEvenly) {
   for (int i = 0; i < kKeys; ++i) {
     ++cells[hash("user-" + std::to_string(i)).high >> 58];
   }
-  // Expected 1,000 a cell. The hash is pairwise independent, so a cell's standard deviation
-  // is 31.4; ten of them are out of reach of chance for all 64 cells (Chebyshev alone gives 64/100,
-  // the true tail is far below it).
+  // Expected 1,000 per cell. The hash is pairwise independent, so a cell's standard deviation
+  // is 31.4; a deviation of ten is practically impossible for all 64 cells (Chebyshev alone gives
+  // 64/100, the true tail is far below it).
   for (const int count : cells) EXPECT_NEAR(count, kKeys / kCells, 314);
 }
 

@@ -124,7 +124,7 @@ TEST(Config, LaterOverridesWin) {
 TEST(Config, TheEnvironmentNamesSettings) {
   const char* const variables[] = {"PATH=/bin", "WEIR_LISTEN_HTTP=off", "WEIR_STORE=a=b",
                                    "WEIR_CONFIG=/etc/weir.yaml", "WEIR_THREDS=3",
-                                   // These are for the commands that ask a service.
+                                   // These are for the commands that connect to a service.
                                    "WEIR_KEY_FILE=/key", "WEIR_TIMEOUT=5"};
   const Environment environment = ReadEnvironment(variables);
   ASSERT_THAT(environment.overrides, SizeIs(2));
@@ -161,7 +161,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"listen:\n  htp: off",
        "etc/weir.yaml:2:3: unknown setting 'listen.htp'; did you mean 'listen.http'?"},
       {"lisen: { http: off }", "unknown setting 'lisen'; did you mean 'listen'?"},
-      {"foo: 1", "etc/weir.yaml:1:1: unknown setting 'foo'"},  // nothing like 'log'
+      {"foo: 1", "etc/weir.yaml:1:1: unknown setting 'foo'"},  // not similar to 'log'
       {"listen: 8080", "listen: expected a mapping"},
       {"listen: { http: web }", "etc/weir.yaml:1:17: listen.http: expected an IP address and port"},
       {"listen: { http: \"2001:db8::1:80\" }", "listen.http: expected"},
@@ -175,7 +175,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {"admin: { keys: [short] }", "admin.keys: a key must have at least 8 characters"},
       {"access: { keys: [\"ci:read:fifteen-letters\"] }",
        "access.keys: ci: a key must have at least 16 characters"},
-      // Not a key `read:@/run/secrets/ci` that may do everything.
+      // Not a key named `read:@/run/secrets/ci` that may do everything.
       {"access: { keys: [{ name: \"ci:admin\", roles: [read], file: /run/secrets/ci }] }",
        "etc/weir.yaml:1:18: access.keys: the name 'ci:admin' must not contain a colon"},
       {"access: { keys: [{ name: ci, roles: [\"read:x\"], key: a-key-of-many-letters }] }",
@@ -207,7 +207,7 @@ TEST(Config, AShortAdminKeyIsNotedWhereverItStands) {
   };
   EXPECT_TRUE(noted("fifteen-letters"));
   EXPECT_FALSE(noted("sixteen--letters"));
-  const test::TempDir folder;  // whose name is longer
+  const test::TempDir folder;  // its name is longer
   EXPECT_TRUE(noted("@" + folder.Write("short", "fifteen-letters\n").string()));
   EXPECT_FALSE(noted("@" + folder.Write("long", "sixteen--letters\n").string()));
 }

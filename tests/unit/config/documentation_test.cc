@@ -1,5 +1,5 @@
-// The reference pages say what the program does: every setting is listed with its flag, and every
-// example is read.
+// The reference pages match the program: every setting is listed with its flag, and every example
+// is parsed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

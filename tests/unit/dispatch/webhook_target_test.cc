@@ -17,7 +17,7 @@ slots::Claimed Payment(const std::string& id) {
   return {.slot = {.event_id = id, .config = "pay"}, .attempt = 1};
 }
 
-/// A receiver that keeps its first request waiting until it is let go.
+/// A receiver that blocks its first request until LetGo.
 class Receiver {
  public:
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()) + "/"; }
@@ -45,8 +45,8 @@ class Receiver {
   test::TcpServer server_{[this](test::TcpConnection& connection) { Serve(connection); }};
 };
 
-// While a machine is suspended its steady clock stands still, and leases end all the same: somebody
-// else may have delivered what waits in the queue.
+// While a machine is suspended its steady clock stops, but leases end all the same: another
+// dispatcher may have delivered what is in the queue.
 TEST(WebhookTarget, DeliversNothingThatTheMachineSleptThrough) {
   Receiver receiver;
   auto target = MakeWebhookTarget({.url = receiver.url(), .workers = 1});
@@ -57,7 +57,7 @@ TEST(WebhookTarget, DeliversNothingThatTheMachineSleptThrough) {
                      [&](Status status) { first.set_value(std::move(status)); });
   receiver.AwaitFirst();
   Latest slept = Latest::In(1h);
-  slept.wall -= 2h;  // as if the machine's clock had gone on for two hours
+  slept.wall -= 2h;  // as if the wall clock had advanced by two hours
   (*target)->Deliver(Payment("second"), slept,
                      [&](Status status) { second.set_value(std::move(status)); });
   receiver.LetGo();

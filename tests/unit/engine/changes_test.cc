@@ -1,4 +1,4 @@
-// Engine::SaveChanges and LoadChanges: whoever reads all that was saved knows what the engine knew.
+// Engine::SaveChanges and LoadChanges: loading everything saved restores the engine's state.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -220,7 +220,7 @@ TEST(InvalidCost, IsAnErrorAndNeitherALookNorACharge) {
   }
 }
 
-// Every beginning of a batch that is not the whole of it is damage, and harms nobody.
+// Every proper prefix of a batch counts as damage, and does no harm.
 TEST_P(ChangesTest, ABatchThatEndsEarlyIsDamage) {
   Engine engine = Make();
   std::string changes;

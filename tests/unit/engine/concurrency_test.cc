@@ -89,7 +89,7 @@ TEST_P(ConcurrencyTest, AHundredThreadsOnTenKeysGetExactlyTheLimitOfEach) {
   for (const auto& count : granted) EXPECT_EQ(count.load(), kLimit);  // of 1,500 tries each
 }
 
-// The callback of an eviction runs while its caller's shard is locked: what else is locked then?
+// The callback of an eviction runs while its caller's shard is locked: which others are locked?
 TEST(EngineLocks, AKeyWaitsForItsOwnShardAlone) {
   constexpr int kKeys = 10'000;
   constexpr int kOthers = 32;
@@ -240,8 +240,8 @@ TEST_P(ConcurrencyTest, EverythingAtOnceStaysWhole) {
 
 TEST(EngineOnTheRealClock, SustainedLoadGetsTheRateAndNoMore) {
   // An emptied bucket earns 1,000 a second, one per 1,000,000 ns, too large to overflow. It is
-  // emptied between `start` and `emptied`, and empty again between `drained` and `end`; so what was
-  // granted lies between the shortest and the longest of these spans, however the threads are
+  // emptied between `start` and `emptied`, and again between `drained` and `end`; so the number of
+  // grants is between those of the shortest and the longest of these spans, however the threads are
   // scheduled.
   constexpr std::int64_t kCapacity = 1'000'000;
   Engine engine(*Quota::TokenBucket(kCapacity, 1'000), {.max_keys = 10});

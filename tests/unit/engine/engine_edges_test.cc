@@ -1,4 +1,4 @@
-// Calls that have nothing to do: no such permit, nothing reserved, no cost.
+// Calls that have no effect: an unknown permit, nothing reserved, no cost.
 
 #include <gtest/gtest.h>
 

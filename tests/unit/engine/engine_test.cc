@@ -230,7 +230,7 @@ TEST_P(EngineTest, ALateOrRepeatedReleaseFreesNobodyElsesPermit) {
   const Decision third = engine.TryAcquire("k");
   ASSERT_TRUE(third.allowed());
   EXPECT_FALSE(engine.TryAcquire("k").allowed());
-  clock_.Advance(5s + 1ns);  // the second lease (taken in the first nanosecond) has run out
+  clock_.Advance(5s + 1ns);  // the second lease (granted in the first nanosecond) has expired
   ASSERT_TRUE(engine.TryAcquire("k").allowed());
   EXPECT_FALSE(engine.Release("k", second.lease));  // late
   EXPECT_FALSE(engine.TryAcquire("k").allowed());

@@ -70,7 +70,7 @@ TEST_P(EvictionTest, KeysAsGoodAsNewGoBeforeActiveOnes) {
     const Quota slow = *Quota::TokenBucket(1, 1, 1h);
     for (int i = 0; i < 500; ++i) (void)engine.TryAcquire(Key(i), fast);
     for (int i = 500; i < 1'000; ++i) (void)engine.TryAcquire(Key(i), slow);
-    clock_.Advance(10s);  // the first half is as good as new now
+    clock_.Advance(10s);  // the first half is now fresh again
     for (int i = 1'000; i < 1'400; ++i) (void)engine.TryAcquire(Key(i), slow);
     EXPECT_EQ(engine.stats().evicted, 400U);
     EXPECT_EQ(engine.stats().evicted_active, 0U);
@@ -82,7 +82,7 @@ TEST_P(EvictionTest, KeysAsGoodAsNewGoBeforeActiveOnes) {
 
 TEST_P(EvictionTest, AKeyInUseIsNotTheOneThatGoes) {
   Engine engine = Make(*Quota::TokenBucket(1'000'000, 1), 1'000);
-  // 100 keys are used all the time while 20,000 others pass by once each.
+  // 100 keys are used all the time while 20,000 others are used once each.
   for (int i = 0; i < 20'000; ++i) {
     (void)engine.TryAcquire("passer-by:" + std::to_string(i));
     (void)engine.TryAcquire(Key(i % 100));
@@ -100,7 +100,7 @@ TEST_P(EvictionTest, TheCallbackNamesTheKey) {
   EXPECT_EQ(evicted_[0], GetParam() == KeyStorage::kText ? Key(0) : "");
 }
 
-/// Runs something between the reading of a time and its use, as if the thread had lost its core.
+/// Runs something between the reading of a time and its use, as if the thread had been descheduled.
 class StallingClock final : public Clock {
  public:
   explicit StallingClock(const Clock& clock) : clock_(clock) {}
@@ -116,8 +116,8 @@ class StallingClock final : public Clock {
   mutable std::function<void()> next_;
 };
 
-// Dropping a key when it is fresh must not let a thread that looks at it later, with a time from
-// before, charge it in a window that is over.
+// Dropping a key when it is fresh must not let a thread that reads it later, with an earlier time,
+// charge it in a window that is over.
 TEST_P(EvictionTest, AThreadThatStalledDuringASweepIsChargedAsOfTheSweep) {
   const Nanos start = kStart / 1'000'000'000 * 1'000'000'000;
   for (const Quota& quota : {*Quota::TokenBucket(1, 1), *Quota::FixedWindow(1, 1s),

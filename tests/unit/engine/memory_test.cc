@@ -11,8 +11,8 @@
 #include "weir/engine.h"
 
 namespace {
-std::atomic<std::size_t> live{0};      // bytes asked for and not given back
-constexpr std::size_t kSizeHead = 16;  // in front of each block: how long it is
+std::atomic<std::size_t> live{0};      // bytes allocated and not freed
+constexpr std::size_t kSizeHead = 16;  // in front of each block: its size
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t size) {
@@ -51,7 +51,7 @@ TEST(EngineMemory, HundredGrantsOfASlidingLogTakeLittleMoreThanTheirState) {
     ask_for_all();
   }
   ASSERT_EQ(engine.Peek("192.0.2.7").remaining, 0);
-  // 99 more grants of 5 bytes each, and what stands empty for the next ones.
+  // 99 more grants of 5 bytes each, and the spare room for the next ones.
   EXPECT_LE((live - of_one_grant) / kKeys, 99U * 5 * 9 / 8);
 }
 
@@ -67,7 +67,7 @@ TEST(EngineMemory, SweepingGivesBackWhatTheLogsOfIdleKeysTook) {
   ASSERT_GT(live, of_one_key + std::size_t{200} * 100 * 4);  // a second apart: 4 bytes and a code
   clock.Advance(1h);
   EXPECT_EQ(engine.Sweep(), 201U);
-  // The table itself stays as large as it has become; the logs are gone.
+  // The table itself keeps its size; the logs have been freed.
   EXPECT_LT(live, of_one_key + std::size_t{200} * 100);
 }
 

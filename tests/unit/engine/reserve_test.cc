@@ -1,4 +1,4 @@
-// Reservations of token buckets in an engine. A bucket that was reserved from lies in a box instead
+// Reservations of token buckets in an engine. A bucket with reservations is in a box instead
 // of its slot, and every call must find it there.
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class ReserveTest : public ::testing::TestWithParam<KeyStorage> {
   static std::int64_t LeftOf(Engine& engine) { return engine.Peek("k", 0).remaining; }
 
   /// The worked example of docs/design/reservations.md up to its last settlement, with the engine
-  /// in between taken apart and put together again by `through`: of the 30 nothing comes back.
+  /// saved and restored in between by `through`: of the 30 nothing is returned.
   template <typename Through>
   void ExpectNothingTooMuch(Engine engine, Through through) {
     const Reservation first = engine.Reserve("k", quota_, 50, 1min);
@@ -116,7 +116,7 @@ TEST_P(ReserveTest, ABucketInABoxIsTheSameBucket) {
   EXPECT_EQ(LeftOf(engine), 100);
 }
 
-// All or none: the bucket is charged and put back, whether it lay in its slot, in a box or nowhere.
+// All or none: the bucket is charged and restored, whether it was in its slot, in a box or nowhere.
 TEST_P(ReserveTest, ARefusedReservationLeavesTheBucketAsItWas) {
   Engine engine = Make();
   const Quota full = *Quota::FixedWindow(1, 1h);
@@ -139,7 +139,7 @@ TEST_P(ReserveTest, ARefusedReservationLeavesTheBucketAsItWas) {
   EXPECT_EQ(LeftOf(engine), 99);
 }
 
-// Whatever is reserved and settled in a day, the keys that are limited keep their places.
+// However much is reserved and settled in a day, the limited keys keep their places.
 TEST_P(ReserveTest, WhatIsSettledTakesNoRoom) {
   Engine engine = Make(100);
   const Quota day = *Quota::FixedWindow(1, 24h);
@@ -153,7 +153,7 @@ TEST_P(ReserveTest, WhatIsSettledTakesNoRoom) {
   EXPECT_EQ(engine.size(), 2U);
 }
 
-// What a window knows of others is how much, not whose it was.
+// A window records how much others were charged, not which charges were whose.
 TEST_P(ReserveTest, AfterAResetAWindowReturnsAtMostWhatOthersWereChargedSince) {
   struct Case {
     Quota quota;

@@ -32,7 +32,7 @@ TEST(Shard, KeysThatOverflowTheirBucketAreFoundAgain) {
   Fixture f(4);
   std::vector<Fingerprint> keys;
   for (std::uint32_t n = 0; n < 20; ++n)
-    keys.push_back(InBucket(3, 4, n));  // all want the last bucket
+    keys.push_back(InBucket(3, 4, n));  // all hash to the last bucket
   for (const Fingerprint& key : keys) ASSERT_TRUE(f.shard.Insert(key, false));
   EXPECT_TRUE(f.shard.full());
   for (const Fingerprint& key : keys) EXPECT_TRUE(f.shard.Find(key));
@@ -94,7 +94,7 @@ TEST(Shard, IsNotAskedAtAnOldTimeUnlessTheClockReallyWentBack) {
   Fixture f(1);
   constexpr Nanos kSecond = 1'000'000'000;
   EXPECT_EQ(f.shard.Later(10 * kSecond), 10 * kSecond);
-  EXPECT_EQ(f.shard.Later(10 * kSecond - 1), 10 * kSecond);  // a thread that lost its core
+  EXPECT_EQ(f.shard.Later(10 * kSecond - 1), 10 * kSecond);  // a thread that was descheduled
   EXPECT_EQ(f.shard.Later(9 * kSecond + 1), 10 * kSecond);   // for almost a second
   EXPECT_EQ(f.shard.Later(10 * kSecond + 5), 10 * kSecond + 5);
   EXPECT_EQ(f.shard.Later(3 * kSecond), 3 * kSecond);  // the clock went back
@@ -103,7 +103,7 @@ TEST(Shard, IsNotAskedAtAnOldTimeUnlessTheClockReallyWentBack) {
 TEST(Shard, ABucketThatOverflowedMoreOftenThanItCountsStaysMarked) {
   constexpr std::uint32_t kBuckets = 80;
   Fixture f(kBuckets);
-  constexpr std::uint32_t kKeys = 300;  // 5 stay at home, 295 pass by
+  constexpr std::uint32_t kKeys = 300;  // 5 stay in their own bucket, 295 overflow
   for (std::uint32_t n = 0; n < kKeys; ++n) (void)f.shard.Insert(InBucket(0, kBuckets, n), false);
   EXPECT_EQ(f.memory[0].overflow, 255);
   for (std::uint32_t n = 0; n < kKeys; ++n) {
@@ -127,7 +127,7 @@ TEST(Shard, ATokenBucketIsFreshWhenItIsFullToTheFraction) {
   EXPECT_TRUE(Shard::IsFresh(place, 101));
 }
 
-// Of 100 buckets, 16 are looked at for a key to lose, and more only while there is none.
+// Of 100 buckets, 16 are searched for a key to evict, and more only until one is found.
 TEST(Shard, ALargeShardIsSearchedAStretchAtATime) {
   constexpr std::uint32_t kBuckets = 100;
   Fixture f(kBuckets);
@@ -143,7 +143,7 @@ TEST(Shard, ALargeShardIsSearchedAStretchAtATime) {
   ASSERT_TRUE(only.place);
   EXPECT_FALSE(only.fresh);
   EXPECT_EQ(only.place.slot().fingerprint(), far);
-  // The hand stands behind it now. Its own stretch has a key in use, the fresh one is beyond.
+  // The hand is past it now. Its own stretch has a key in use, the fresh one is beyond.
   insert(85, 100);
   const Fingerprint fresh = insert(30, 10);
   const Shard::Victim near = f.shard.FindVictim(kNow, {});

@@ -50,7 +50,7 @@ TEST_P(SnapshotTest, ALoadedEngineAnswersAsTheSavedOne) {
     }
   }
   const std::string bytes = Saved(engine);
-  Engine loaded = Make(5'000);  // a table of another size
+  Engine loaded = Make(5'000);  // a table of a different size
   ASSERT_TRUE(LoadFrom(loaded, bytes).ok());
   EXPECT_EQ(loaded.size(), engine.size());
   for (int i = 0; i < 41; ++i) {
@@ -63,7 +63,7 @@ TEST_P(SnapshotTest, ALoadedEngineAnswersAsTheSavedOne) {
 
 TEST_P(SnapshotTest, OfLongKeysTheStartIsKeptAndTheyAreToldApartAllTheSame) {
   // A client that makes keys of thousands of bytes must not cost more memory than one with short
-  // keys does.
+  // keys.
   const std::string start(3'990, 'k');
   Engine engine = Make();
   for (const Quota& quota : quotas_) {
@@ -146,8 +146,8 @@ TEST_P(SnapshotTest, KeysKeepTheirOwnQuotas) {
   EXPECT_EQ(loaded.Peek("user:1").limit, 9);
 }
 
-// A snapshot without keys ends in a byte for the end, the count and the checksum, 17 in all; what a
-// snapshot with one key is longer by is its record.
+// A snapshot without keys ends in a byte for the end, the count and the checksum, 17 in total; a
+// snapshot with one key is longer by its record.
 TEST_P(SnapshotTest, AKeyThatComesTwiceIsDamage) {
   Engine engine = Make();
   const std::size_t empty = Saved(engine).size();

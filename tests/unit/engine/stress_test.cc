@@ -1,5 +1,5 @@
-// The engine at size: many keys, many threads, the bound in force. What counts is that nothing
-// leaks and nothing hangs; speed is measured by ./dev bench engine.
+// The engine at scale: many keys, many threads, the bound in effect. It must neither leak nor
+// hang; speed is measured by ./dev bench engine.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ TEST(EngineStress, AMillionKeysOnFourThreadsAreEachLimitedOnce) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
-        // Every key is asked for by two of the four threads, in different orders.
+        // Every key is used by two of the four threads, in different orders.
         int mine = 0;
         for (int i = 0; i < kKeys / 2; ++i) {
           const int n = t % 2 == 0 ? i : kKeys / 2 - 1 - i;
@@ -56,8 +56,8 @@ TEST(EngineStress, AFloodOfNewKeysDoesNotReopenTheOnesInUse) {
   for (int i = 0; i < 300'000; ++i) {
     (void)engine.TryAcquire("flood:" + std::to_string(i));
     if (i % 500 != 0) continue;
-    // In use means asked for now and then: a thread that a busy machine leaves asleep for the whole
-    // flood is not.
+    // In use means checked now and then: a thread that a busy machine does not schedule during the
+    // whole flood does not count.
     const std::int64_t before = asked.load();
     while (asked.load() == before) std::this_thread::yield();
   }

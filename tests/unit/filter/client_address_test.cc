@@ -25,7 +25,7 @@ TEST(ResolveClient, BelievesATrustedProxy) {
 }
 
 TEST(ResolveClient, TakesTheRightmostUntrustedHop) {
-  // The client made up 1.1.1.1; 198.51.100.1 was written by our own 10.0.0.2.
+  // 1.1.1.1 is forged by the client; 198.51.100.1 was written by our own 10.0.0.2.
   EXPECT_EQ(Resolve("10.0.0.1", {"1.1.1.1, 198.51.100.1, 10.0.0.2"}), "198.51.100.1");
 }
 

@@ -22,7 +22,7 @@ using ::testing::Pair;
 
 using Headers = std::multimap<std::string, std::string>;
 
-// A whole number of hours, so that no fixed window ends in the midst of a test.
+// A whole number of hours, so that no fixed window ends in the middle of a test.
 constexpr Nanos kStart = Nanos{500'000} * 3'600 * 1'000'000'000;
 
 FilterRequest Request(std::string_view target, std::string_view peer, const Headers& headers) {
@@ -82,7 +82,7 @@ TEST_F(FilterTest, SlidesItsWindowAsTheSeedDoes) {
 
   clock_.Advance(minutes(10));
   EXPECT_TRUE(Ask(filter).allowed);
-  EXPECT_FALSE(Ask(filter).allowed);  // the second one leaves 30 s later
+  EXPECT_FALSE(Ask(filter).allowed);  // the second one expires 30 s later
   clock_.Advance(seconds(30));
   EXPECT_TRUE(Ask(filter).allowed);
 }
@@ -95,7 +95,7 @@ TEST_F(FilterTest, AnswersTheWorkedExample) {
   clock_.Advance(minutes(57));
   const FilterVerdict verdict = Ask(filter);  // at 13:15
   EXPECT_TRUE(verdict.allowed);
-  // The first has left the window; the second and this one count.
+  // The first has expired; the second and this one count.
   EXPECT_THAT(verdict.headers, Contains(Pair("X-RateLimit-Remaining", "98")));
 }
 
@@ -144,7 +144,7 @@ TEST_F(FilterTest, KeepsHostileValuesApart) {
             "user:1%7Croute:/v1/pay|route:/");
   EXPECT_EQ(Ask(filter, "/", "192.0.2.1", {{"X-User", "1%7C"}}).key, "user:1%257C|route:/");
   EXPECT_EQ(Ask(filter, "/", "192.0.2.1", {{"X-User", std::string(10'000, 'u')}}).key.size(),
-            5U + 256U + 8U);  // "user:", what is kept, "|route:/"
+            5U + 256U + 8U);  // "user:", what is kept of the name, "|route:/"
 }
 
 TEST_F(FilterTest, SkipsARuleWhoseIdentityIsMissing) {
@@ -178,7 +178,7 @@ TEST_F(FilterTest, ChargesAllRulesOrNone) {
     ASSERT_FALSE(denied.allowed);
     ASSERT_EQ(denied.rule, "narrow");
   }
-  // The refusals cost `wide` nothing: 9 other routes may still be asked, and no tenth.
+  // The denials cost `wide` nothing: 9 other routes are allowed, and no tenth.
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(Ask(filter, "/" + std::to_string(i)).allowed) << i;
   EXPECT_EQ(Ask(filter, "/x").rule, "wide");
 }
@@ -212,7 +212,7 @@ TEST_F(FilterTest, CountsEveryReadingOfAPath) {
     EXPECT_TRUE(Ask(filter, spelling).allowed) << spelling;
     EXPECT_FALSE(Ask(filter, "/v1/pay").allowed) << spelling;
   }
-  // A rule that does not look at the route is charged once.
+  // A rule that does not depend on the route is charged once.
   Filter filter = Make({Rule("per-ip", {LimitBy::kIp}, 9), Rule("page", {LimitBy::kRoute}, 9)});
   EXPECT_EQ(Ask(filter, "/A/").decision.remaining, 8);
   EXPECT_EQ(Ask(filter, "/a").decision.remaining, 7);
@@ -291,7 +291,7 @@ TEST_F(FilterTest, KeepsNoMoreKeysThanToldAndDropsIdleOnesFirst) {
            std::to_string(i % 256);
   };
   for (int i = 0; i < 500; ++i) Ask(filter, "/", address(i));
-  clock_.Advance(minutes(2));  // all of them are as good as new
+  clock_.Advance(minutes(2));  // all of them are fresh again
   for (int i = 1'000; i < 1'500; ++i) Ask(filter, "/", address(i));
   clock_.Advance(minutes(2));
   for (int i = 2'000; i < 2'500; ++i) Ask(filter, "/", address(i));

@@ -180,7 +180,7 @@ TEST(WantsJson, ReadsTheAcceptHeader) {
   EXPECT_TRUE(WantsJson("text/plain;q=0.2, application/json; v; qs=0.1;Q=0.3\t"));
   EXPECT_FALSE(WantsJson("text/plain;q=0.2, application/json;v=1;q=0.1"));
   EXPECT_TRUE(WantsJson("text/plain;q=0.5, , application/json"));
-  // What is no digit counts as 0: 0.050 and 0.005 are less than 0.1.
+  // A non-digit counts as 0: 0.050 and 0.005 are less than 0.1.
   EXPECT_FALSE(WantsJson("text/plain;q=0.1, application/json;q=0.x5"));
   EXPECT_FALSE(WantsJson("text/plain;q=0.1, application/json;q=0.--5"));
   EXPECT_FALSE(WantsJson("*/*"));

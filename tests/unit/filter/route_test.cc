@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-/// The names of a target; "refused" alone if it has none because it is refused.
+/// The names of a target; only "refused" if it is refused.
 std::vector<std::string> Names(std::string_view target) {
   Routes routes;
   if (routes.Read(target) != nullptr) return {"refused"};
@@ -103,7 +103,7 @@ TEST(Routes, AreRefusedWhereReadingsCannotBeListed) {
            "/v1/..;x=1/pay",
            "/v1/..%3B/pay",
            "/v1/%2e;/pay",
-           "/v1/..%3Fx",  // dot segments, as any server may see them
+           "/v1/..%3Fx",  // dot segments, as servers may interpret them
            "/v1\\pay",
            "/v1%5Cpay",
            "/v1/..%5c/pay",  // backslashes
@@ -117,7 +117,7 @@ TEST(Routes, AreRefusedWhereReadingsCannotBeListed) {
            "/v1/%",
            "/v1/%4",
            "/v1/%4z",
-           "/v1/%zz",  // escapes that are none
+           "/v1/%zz",  // invalid escapes
            "/v1%252Fpay",
            "/v1/%2570ay",
            "/v1%25%32%46pay",  // encoded twice

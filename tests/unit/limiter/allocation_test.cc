@@ -1,5 +1,5 @@
-// A check on the memory store allocates nothing once everything is warm. Counted by replacing the
-// program's operator new.
+// A check on the memory store allocates nothing once everything is warmed up. Counted by replacing
+// the program's operator new.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ namespace {
 using test::Asked;
 using test::World;
 
-/// Answers at once and allocates nothing, so that what is counted is the limiter's own.
+/// Answers immediately and allocates nothing, so that only the limiter's allocations are counted.
 class EmptyStore final : public store::Store {
  public:
   void Apply(std::span<store::Application> batch, store::Done done) override {
@@ -37,7 +37,7 @@ class EmptyStore final : public store::Store {
   }
 };
 
-/// Allocations in 1,000 rounds of single checks and of batches, after a few to get warm.
+/// Allocations in 1,000 rounds of single checks and of batches, after a few warm-up rounds.
 std::size_t AllocationsOf(Limiter& limiter, World& world, const policy::Request& request) {
   Check single;
   single.request = request;
@@ -74,7 +74,7 @@ policies:
   - {name: a, match: {user: "*"}, quota: {token_bucket: {capacity: 50, refill_per_second: 10}}}
   - {name: c, match: {route: "*"}, shadow: true, quota: {fixed_window: {limit: 9, window: 1m}}}
 )");
-  // Lines of the log allocate; there are at most so many a second of the wall clock.
+  // Log lines allocate; their number per second of the wall clock is limited.
   world.shared().observe.refusals_per_second = 0;
   auto limiter = world.NewLimiter();
   Asked asked = Asked::For(

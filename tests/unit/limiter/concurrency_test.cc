@@ -44,11 +44,11 @@ policies:
   }
   for (std::thread& thread : threads) thread.join();
 
-  // 4 x 400 = 1,600 asks. Every thread goes round the 5 users evenly, so when "all" has granted its
-  // 1,000 nobody has had more than 1,000 / 5 + 4 = 204 of 300, nor 200 on one route: it alone
-  // refuses.
+  // 4 x 400 = 1,600 checks. Every thread cycles through the 5 users evenly, so when "all" has
+  // granted its 1,000 no user has had more than 1,000 / 5 + 4 = 204 of 300, nor 200 on one route:
+  // only "all" denies.
   EXPECT_EQ(granted.load(), 1000);
-  // What each policy was charged is what was granted: a refusal by "all" charged nobody else.
+  // Each policy was charged what was granted: a denial by "all" charged no other.
   auto limiter = world.NewLimiter();
   for (int user = 0; user < kUsers; ++user) {
     const std::string name = std::to_string(user);

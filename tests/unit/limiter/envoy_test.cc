@@ -36,7 +36,7 @@ descriptors:
 
 class EnvoyLimits : public ::testing::Test {
  protected:
-  /// A cost that the caller states for one descriptor alone.
+  /// A cost that the caller reports for a single descriptor.
   const Check& Report(std::vector<Entry> descriptor, std::int64_t cost) {
     const std::uint8_t reported = 1;
     check_.request.costs = std::span(&cost, 1);
@@ -115,14 +115,14 @@ TEST_F(EnvoyLimits, ChargingAlwaysCountsWhatIsRefused) {
   world_.Publish(std::string("charge: always") + std::string(kConfig));
   EXPECT_TRUE(Ask({{{"path", "/big"}}}, 2).decision.allowed());
   EXPECT_FALSE(Ask({{{"path", "/big"}}}, 2).decision.allowed());
-  // 4 of 3: not even nothing passes, until the window ends.
+  // 4 of 3: not even a cost of 0 passes, until the window ends.
   EXPECT_FALSE(Ask({{{"path", "/big"}}}, 0).decision.allowed());
   EXPECT_FALSE(Ask({{{"path", "/big"}}}, 1).decision.allowed());
   world_.clock().Advance(seconds(60));
   EXPECT_TRUE(Ask({{{"path", "/big"}}}, 0).decision.allowed());
 }
 
-// As the file stands: reports count, and nothing else does that is refused.
+// With the file as it is: reports are charged, and no other denied request is.
 TEST_F(EnvoyLimits, WhatIsReportedCountsWhetherItFitsOrNot) {
   EXPECT_TRUE(Report({{"path", "/big"}}, 0).decision.allowed());
   EXPECT_EQ(Report({{"path", "/big"}}, 2).decision.remaining, 1);
@@ -152,7 +152,7 @@ TEST_F(EnvoyLimits, AReportOnALimitThatCameWithItCountsToo) {
   EXPECT_FALSE(Report({{"own", "x"}}, 0).decision.allowed());
 }
 
-// A gateway asks with a cost of 0 before and reports what was used afterwards.
+// A gateway checks with a cost of 0 first and reports the actual usage afterwards.
 TEST_F(EnvoyLimits, ABudgetThatIsChargedAfterwardsEnds) {
   world_.Publish(R"(
 domain: d
@@ -191,7 +191,7 @@ TEST_F(EnvoyLimits, ShadowModeCountsAndNeverBlocks) {
   ASSERT_EQ(second.verdicts.size(), 1U);
   EXPECT_TRUE(second.verdicts[0].shadow);
   EXPECT_FALSE(second.verdicts[0].decision.allowed());
-  // Another value of the same wildcard has a window of its own.
+  // Another value of the same wildcard has a separate window.
   EXPECT_TRUE(Ask({{{"user", "trial-2"}}}).verdicts[0].decision.allowed());
 }
 
@@ -204,7 +204,7 @@ TEST_F(EnvoyLimits, AReplacedLimitIsNeitherAskedNorCharged) {
     EXPECT_EQ(both.verdicts[0].descriptor, 1U);
   }
   EXPECT_FALSE(Ask({{{"kind", "read"}}, {{"path", "/big"}}}).decision.allowed());
-  // Nothing was taken from "reads" meanwhile: its one request is still there.
+  // Nothing was charged to "reads" in between: its one request is still available.
   EXPECT_TRUE(Ask({{{"kind", "read"}}}).decision.allowed());
   EXPECT_FALSE(Ask({{{"kind", "read"}}}).decision.allowed());
 }

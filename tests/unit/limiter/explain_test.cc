@@ -92,7 +92,7 @@ policies:
   EXPECT_EQ(replaced.policies[1].why, "does not apply: the more specific policy 'vip' replaces it");
 }
 
-/// What is said of one bucket of a policy.
+/// The explanation of one bucket of a policy.
 Explanation ExplainOne(PolicyLimiter& limiter, policy::Definition definition, std::int64_t cost) {
   auto policy = std::make_shared<policy::Policy>();
   policy->definition = std::move(definition);

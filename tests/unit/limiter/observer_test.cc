@@ -1,4 +1,4 @@
-// What is told of decisions beside the counters: log lines, spans, and what policies have left.
+// How decisions are reported besides the counters: log lines, spans, and what policies have left.
 
 #include "limiter/observer.h"
 
@@ -38,7 +38,7 @@ policies:
   - {name: free, match: {plan: "*"}, unlimited: true}
 )";
 
-/// A store that is away.
+/// A store that is down.
 class AbsentStore final : public store::Store {
  public:
   void Apply(std::span<store::Application> batch, store::Done done) override {
@@ -72,7 +72,7 @@ class Observed : public testing::Test {
     telemetry::ConfigureLog(
         {.level = level, .format = telemetry::LogFormat::kJson, .fd = pipe_[1]});
   }
-  /// What was logged since the last call. The line of the test's own keeps the pipe from being
+  /// What was logged since the last call. A line added by this function keeps the pipe from being
   /// empty.
   std::string Logged() {
     telemetry::Log(telemetry::Level::kError, "end");
@@ -170,7 +170,7 @@ TEST_F(Observed, NothingIsLoggedBelowTheLevel) {
   EXPECT_THAT(Logged(), Not(HasSubstr("limited")));
 }
 
-/// A charge that a door made itself, of a bucket of one.
+/// A charge made by an endpoint itself, to a bucket of one.
 struct OwnCharge {
   Quota quota = *Quota::FixedWindow(1, 10s);
   store::Charge charge{"k", 1, &quota};
@@ -275,7 +275,7 @@ TEST_F(Observed, WhereTheStoreWasNotAskedThereIsOneSpanAndAFailureSaysNoOutcome)
   world_.shared().observe.tracer = &tracer_;
   auto limiter = world_.NewLimiter();
   Asked asked = Asked::For({{"user", "1"}}, 0);
-  asked.check.reserve = 1s;  // which needs a cost
+  asked.check.reserve = 1s;  // requires a cost
   asked.check.origin.trace = Sampled();
   asked.On(*limiter);
   const std::vector<Span> spans = Spans();
@@ -296,10 +296,10 @@ policies:
   Asked::For({{"user", "1"}, {"plan", "gold"}}, 4).On(*limiter);
   EXPECT_EQ(world_.CountsOf("ten").remaining, 6U);
   EXPECT_EQ(world_.CountsOf("free").remaining, std::nullopt) << "it limits nothing";
-  // Neither a look nor what could not be decided changes it.
+  // Neither a peek nor an undecided check changes it.
   Asked::For({{"user", "2"}}, 1, Op::kPeek).On(*limiter);
   Asked undecided = Asked::For({{"user", "2"}}, 0);
-  undecided.check.reserve = 1s;  // which needs a cost
+  undecided.check.reserve = 1s;  // requires a cost
   undecided.On(*limiter);
   EXPECT_EQ(world_.CountsOf("ten").remaining, 6U);
   Asked::For({{"user", "2"}}, 1).On(*limiter);

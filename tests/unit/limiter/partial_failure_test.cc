@@ -1,5 +1,5 @@
-// A store that decides some of what one check asks and not the rest: parts of a cluster that are
-// away, or a damaged row.
+// A store that decides a part of one check and not the rest: nodes of a cluster that are down, or a
+// damaged row.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using test::Asked;
 using test::World;
 using ::testing::SizeIs;
 
-/// The memory store, but for applications with a key that contains a text.
+/// The memory store, except for applications with a key that contains a given text.
 class PartlyAway final : public store::Store {
  public:
   PartlyAway(Engine& engine, const std::string& away) : inner_(engine), away_(away) {}
@@ -87,7 +87,7 @@ TEST_F(PartialFailure, OnlyWhatCouldNotBeDecidedIsDecidedHere) {
   EXPECT_EQ(world_->CountsOf("real").errors, 0U);
 }
 
-// Whoever is told that a refund failed repeats it, and what was returned would be returned again.
+// A client retries a failed refund, so parts that succeeded would be returned twice.
 TEST_F(PartialFailure, ARefundFailsOnlyIfNothingWasReturned) {
   Start(kTrial);
   ASSERT_TRUE(Asked::For({{"user", "1"}}, 2).On(*limiter_).decision.allowed());

@@ -24,7 +24,7 @@ std::string TextOf(const Check& check) {
   return text;
 }
 
-/// Releases what `text` names on behalf of `user`.
+/// Releases the permits named in `text` on behalf of `user`.
 bool Release(Limiter& limiter, std::string_view user, std::string_view text) {
   Asked release = Asked::For({{"user", user}}, 1, Op::kRelease);
   EXPECT_TRUE(ParsePermits(text, release.check.permits).ok()) << text;
@@ -105,13 +105,13 @@ TEST(Permits, AReleaseFreesThoseOfEveryPolicyAndNobodyElses) {
   const Quota four = *Quota::Concurrency(4, 10s);
   EXPECT_EQ(Left(world, all, three), 1);
   EXPECT_EQ(Left(world, trial, four), 2);
-  // The clock stands still, so both users' own leases bear the number that the first one's has in
-  // the common bucket: user 2 must not free that one.
+  // The clock stands still, so both users' own leases have the number that the first one's has in
+  // the common bucket: user 2 must not release that one.
   EXPECT_TRUE(Release(*limiter, "2", second));
   EXPECT_FALSE(Release(*limiter, "2", second));
   EXPECT_EQ(Left(world, all, three), 2);
   EXPECT_EQ(Left(world, trial, four), 3);
-  // What user 1 holds belongs to user 1: in nobody else's name can its own bucket be reached.
+  // User 1's permits can only be released by user 1: no one else can name user 1's bucket.
   EXPECT_TRUE(Release(*limiter, "1", first));
   EXPECT_EQ(Left(world, all, three), 3);
   EXPECT_EQ(Left(world, trial, four), 4);

@@ -49,7 +49,7 @@ TEST(PolicyLimiter, ABareKeyWithoutPolicyHasTheDefault) {
   EXPECT_EQ(Asked::Key("user-124").On(*limiter).decision.remaining, 99);
 }
 
-// Of those who answer a request when another part of it is decided, too.
+// For callers that answer a request after another part of it is decided, too.
 TEST(PolicyLimiter, WhatDecidedChecksPointIntoLivesWhileItIsKept) {
   World world(kTwo);
   auto limiter = world.NewLimiter();
@@ -111,7 +111,7 @@ TEST(PolicyLimiter, ARefusalByOnePolicyChargesNone) {
 TEST(PolicyLimiter, TheLongestWaitIsTheAnswer) {
   World world(kTwo);
   auto limiter = world.NewLimiter();
-  // Three permits are all a user has in 10 s, and more than /pay ever grants.
+  // Three permits are a user's whole limit in 10 s, and more than /pay ever grants.
   Asked user = Asked::For({{"user", "1"}}, 3);
   EXPECT_TRUE(user.On(*limiter).decision.allowed());
   Asked pay = Asked::For({{"user", "1"}, {"route", "/pay"}});
@@ -245,7 +245,7 @@ policies:
   auto limiter = world.NewLimiter();
   Asked asked = Asked::For({{"user", "1"}});
   asked.On(*limiter);
-  // The rate has less left and so is the answer; the lease is the other policy's all the same.
+  // The rate has less left and so determines the answer; the lease is still the other policy's.
   EXPECT_EQ(asked.check.policy, "rate");
   const std::int64_t lease = asked.check.decision.lease;
   ASSERT_NE(lease, 0);
@@ -305,7 +305,7 @@ TEST(PolicyLimiter, AChangeIsInForceForTheNextCheckAndKeepsCharges) {
   EXPECT_EQ(Asked::For({{"user", "1"}}).On(*limiter).decision.remaining, 7);  // 10 - 2 - 1
 }
 
-// The client may have chosen the value: an error would be a way past the limit wherever errors let
+// The client may have chosen the value: an error would bypass the limit wherever errors let
 // requests pass, as they do in Envoy.
 TEST(PolicyLimiter, AValueThatIsTooLongForANameIsLimitedLikeAnyOther) {
   World world(kTwo);
@@ -362,7 +362,7 @@ TEST(PolicyLimiter, DoneMayAskAgain) {
   limiter->Decide(std::span(&outer.check, 1), [&] {
     world.Publish("");
     inner.On(*limiter);
-    EXPECT_EQ(outer.check.policy, "per-user");  // still there, though the policies are new
+    EXPECT_EQ(outer.check.policy, "per-user");  // still valid, though the policies are new
   });
   EXPECT_EQ(inner.check.policy, "");
 }

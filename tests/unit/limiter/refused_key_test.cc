@@ -1,4 +1,4 @@
-// Whose allowance is used up, as a refused caller is told.
+// Whose allowance is used up, as reported to a denied caller.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ policies:
   - {name: all, match: {}, quota: {fixed_window: {limit: 1000, window: 1h}}}
 )";
 
-/// The key that the second of two equal requests is told.
+/// The key reported for the second of two equal requests.
 std::string Told(Limiter& limiter, Asked& asked) {
   EXPECT_TRUE(asked.On(limiter).decision.allowed());
   EXPECT_FALSE(asked.On(limiter).decision.allowed());
@@ -46,7 +46,7 @@ TEST(RefusedKey, IsTheValueOfTheOneEntryThatThePolicyCountsBy) {
 TEST(RefusedKey, NamesTheEntriesIfThereAreSeveral) {
   World world(kPolicies);
   auto limiter = world.NewLimiter();
-  // The user's own policy would be asked first; it is not there for this request.
+  // The user's own policy would come first; it does not match this request.
   world.Publish(R"(
 policies:
   - {name: per-page, match: {user: "*", route: "*"}, quota: {fixed_window: {limit: 1, window: 1h}}}

@@ -1,4 +1,4 @@
-// Permits in flight that were granted to a check which is refused all the same.
+// Permits in flight that were granted to a check which is denied in the end.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Reservations through the policies: what is charged, what the text brings back, and what happens
-// when the policies or the store have changed meanwhile.
+// Reservations through the policies: what is charged, what settling returns, and what happens if
+// the policies or the store have changed in between.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class Reserving : public testing::Test {
     return check.reservation;
   }
 
-  /// Whether it was settled just now.
+  /// Whether this call settled it.
   bool Settle(const std::string& text, std::int64_t cost) {
     Asked asked = Asked::Key({}, cost, store::Op::kSettle);
     asked.check.settles = text;
@@ -116,7 +116,7 @@ TEST_F(Reserving, ARefusalChargesNothingThatIsEnforced) {
   EXPECT_EQ(LeftOf("heavy"), 2000);
 }
 
-// What was charged is settled as it was charged, whatever the policies say by then.
+// Charges are settled as they were made, whatever the policies are by then.
 TEST_F(Reserving, SettlesUnderThePoliciesItWasMadeUnder) {
   const std::string text = Reserve(100);
   world_.Publish(R"(
@@ -199,7 +199,7 @@ TEST_F(Reserving, NeedsACostAndAChargeThatSucceeds) {
   ASSERT_FALSE(nothing.On(*limiter_).status.ok());
   EXPECT_EQ(nothing.check.status.error().code, Code::kInvalidArgument);
   EXPECT_TRUE(nothing.check.reservation.empty());
-  // A look reserves nothing.
+  // A peek reserves nothing.
   Asked look = Asked::For({{"user", "42"}}, 5, store::Op::kPeek);
   look.check.reserve = 60s;
   EXPECT_TRUE(look.On(*limiter_).status.ok());
@@ -207,7 +207,7 @@ TEST_F(Reserving, NeedsACostAndAChargeThatSucceeds) {
   EXPECT_EQ(LeftOf("day"), 1000);
 }
 
-// 60 of the 100 that the policy on trial has are used: it would refuse, and has nothing to settle.
+// 60 of the 100 of the shadow policy are used: it would deny, and has nothing to settle.
 TEST_F(Reserving, APolicyOnTrialThatWouldRefuseIsLeftOut) {
   Reserve(60);
   const std::string text = Reserve(50);
@@ -259,7 +259,7 @@ TEST_F(Reserving, ARequestsOwnQuotaIsSettledToo) {
   EXPECT_EQ(policies_, std::vector<std::string>{"override"});
 }
 
-// Nothing of this product writes such a text; the check after it is decided as ever.
+// Weir never writes such a text; the next check is decided as usual.
 TEST_F(Reserving, ATextWithAKeyThatNoBucketHasIsRefused) {
   store::reserve::Reservation forged = store::reserve::Begin(60s, 1);
   forged.groups.emplace_back().shares.push_back(
@@ -278,7 +278,7 @@ TEST_F(Reserving, ATextWithAKeyThatNoBucketHasIsRefused) {
   EXPECT_TRUE(Settle(checks[1].reservation, 0));
 }
 
-// What names the charge of a token bucket in the store is not a permit that somebody could release.
+// The id of a token bucket's charge in the store is not a permit that could be released.
 TEST(ReservingBuckets, HoldNoPermits) {
   World world(R"(
 policies:

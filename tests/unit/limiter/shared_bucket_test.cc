@@ -1,5 +1,5 @@
-// Descriptors of one request that lead to the same bucket, and what policies of every mode are
-// charged.
+// Descriptors of one request that lead to the same bucket, and the charges of policies in every
+// mode.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class Several {
   std::vector<policy::Descriptor> descriptors_;
 };
 
-/// What a policy said; the check must have met it.
+/// A policy's verdict; the policy must have applied to the check.
 const PolicyVerdict& Of(const Check& check, std::string_view policy) {
   for (const PolicyVerdict& verdict : check.verdicts) {
     if (verdict.policy == policy) return verdict;
@@ -152,7 +152,7 @@ policies:
   ASSERT_TRUE(ParsePermits(text, release.check.permits).ok());
   EXPECT_FALSE(release.On(*limiter).applied);
   EXPECT_THAT(release.check.verdicts, IsEmpty());
-  // The same permit named twice comes back once.
+  // The same permit named twice is released once.
   Asked twice = Asked::For({{"user", "2"}}, 1, Op::kRelease);
   ASSERT_TRUE(ParsePermits(text + text, twice.check.permits).ok());
   EXPECT_TRUE(twice.On(*limiter).applied);
@@ -216,8 +216,8 @@ policies:
   - {name: exact, match: {user: "*"}, quota: {fixed_window: {limit: 2000, window: 1h}}}
 )";
 
-// 100 a second for the longest lease of a quarter of a second are 25 permits that the store's
-// bucket is narrower by.
+// 100 a second for the longest lease of a quarter of a second are 25 permits by which the store's
+// bucket is narrowed.
 TEST(Leased, IsChargedUnderTheNarrowedQuotaAndShowsItsOwnLimit) {
   World world(kLeased);
   auto limiter = world.NewLimiter();
@@ -230,7 +230,7 @@ TEST(Leased, IsChargedUnderTheNarrowedQuotaAndShowsItsOwnLimit) {
   EXPECT_EQ(Asked::Key("boss").On(*limiter).decision.remaining, 974);
 }
 
-// A reservation must be settled in the store, so no permit held here may stand for it.
+// A reservation must be settled in the store, so a permit held locally must not be used for it.
 TEST(Leased, IsReservedAndSettledUnderTheNarrowedQuota) {
   World world(kLeased);
   auto limiter = world.NewLimiter();

@@ -19,7 +19,7 @@ using test::Asked;
 using test::World;
 using ::testing::SizeIs;
 
-/// A store that answers when the test says so, or not at all.
+/// A store that answers when the test says, or never.
 class DistantStore final : public store::Store {
  public:
   void Apply(std::span<store::Application> batch, store::Done done) override {
@@ -92,11 +92,11 @@ TEST_F(StoreErrorTest, LocalGrantsTheShareOfThisProcess) {
     EXPECT_TRUE(Asked::For({{"user", user}}).On(*limiter_).decision.allowed());
     EXPECT_FALSE(Asked::For({{"user", user}}).On(*limiter_).decision.allowed());
   }
-  // 5 permits fit into the quota but not into the share: that is no "never".
+  // 5 permits fit into the quota but not into the share: that is not a kNever.
   EXPECT_EQ(Asked::For({{"user", "3"}}, 5).On(*limiter_).decision.verdict, Verdict::kLimited);
 }
 
-// Policies of a store that this process does not have, beside one whose store answers.
+// Policies of a store that this process does not have, along with one whose store answers.
 class UnableTest : public ::testing::Test {
  protected:
   void Start(std::string_view policies) {
@@ -142,10 +142,10 @@ TEST_F(UnableTest, APolicyWithoutItsStoreIsDecidedByOnStoreErrorAndOthersByTheSt
   Asked denied = Asked::For({{"a", "1"}});
   EXPECT_TRUE(denied.On(*limiter_).degraded);
   EXPECT_EQ(world_.engine().size(), 1U);
-  // Together all or none: the one that could be charged is not, when the other refuses.
+  // Together all or none: the one that could be charged is not, if the other denies.
   EXPECT_FALSE(Asked::For({{"a", "2"}, {"c", "2"}}).On(*limiter_).decision.allowed());
   EXPECT_EQ(Asked::For({{"c", "2"}}).On(*limiter_).decision.remaining, 2);
-  // What is no check cannot be guessed.
+  // Operations other than checks cannot be guessed.
   Asked refund = Asked::For({{"b", "1"}}, 1, Op::kRefund);
   EXPECT_EQ(refund.On(*limiter_).status.error().code, Code::kUnavailable);
   EXPECT_THAT(refund.check.status.error().message, ::testing::HasSubstr("unknown store 'hot'"));
@@ -172,8 +172,8 @@ TEST_F(UnableTest, ExplainNamesTheReason) {
                                         "unknown store 'hot'; the stores are main"));
 }
 
-// The rows of docs/reference/bounds.md: two nodes that reach no store, a limit of 100, a share of a
-// tenth.
+// The rows of docs/reference/bounds.md: two nodes that cannot reach the store, a limit of 100, a
+// share of a tenth.
 TEST_F(StoreErrorTest, TheBoundOfEachModeHolds) {
   const auto admitted = [this](const std::string& mode) {
     int count = 0;
@@ -189,8 +189,8 @@ TEST_F(StoreErrorTest, TheBoundOfEachModeHolds) {
   EXPECT_EQ(admitted("allow"), 2 * 500);
 }
 
-// A tenth of 100 permits at once and of one a second: 20 in the 100 s in which the quota grants
-// 200. So from ten nodes on, what flows in everywhere adds up to more than the rate.
+// A tenth of 100 permits at first and of one a second: 20 in the 100 s in which the quota grants
+// 200. So with more than ten nodes, the refill in total exceeds the rate.
 TEST_F(StoreErrorTest, ATokenBucketsShareIsAPartOfItsRateAsWell) {
   Start(R"(
 policies: [{name: a, match: {}, quota: {token_bucket: {capacity: 100, refill_per_second: 1}}}]
@@ -203,7 +203,7 @@ policies: [{name: a, match: {}, quota: {token_bucket: {capacity: 100, refill_per
   EXPECT_EQ(count, 10 + 10);
 }
 
-// Whoever can ask what cannot be decided would have the share beside the quota.
+// A client that can make undecidable requests would get the local share in addition to the quota.
 TEST_F(StoreErrorTest, WhatOnlyThisRequestMetIsRefusedUnlessThePolicyAllows) {
   Start(R"(
 policies:
@@ -222,7 +222,7 @@ policies:
     // Together: the strictest.
     EXPECT_FALSE(Asked::For({{"user", "1"}, {"ip", "::1"}}).On(*limiter_).decision.allowed());
   }
-  // A store that is only overloaded is one that is away.
+  // A store that is only overloaded counts as down.
   store_->error = {Code::kResourceExhausted, "too many checks are waiting"};
   EXPECT_TRUE(Asked::For({{"user", "1"}}).On(*limiter_).decision.allowed());
 }
@@ -272,7 +272,7 @@ TEST_F(StoreErrorTest, AnswersMayComeLaterAndInAnyOrder) {
   limiter_->Decide(std::span(&second.check, 1), [&] { told += 10; });
   ASSERT_THAT(store_->pending, SizeIs(2));
   EXPECT_EQ(told, 0);
-  world_->Publish("");  // the old policies must live until they are answered
+  world_->Publish("");  // the old policies must live until their checks are answered
   for (int i : {1, 0}) {
     auto& pending = store_->pending[static_cast<std::size_t>(i)];
     ASSERT_THAT(pending.batch, SizeIs(1));
@@ -287,7 +287,7 @@ TEST_F(StoreErrorTest, AnswersMayComeLaterAndInAnyOrder) {
   EXPECT_EQ(second.check.decision.remaining, 101);
 }
 
-// More than are kept for reuse.
+// More than the number kept for reuse.
 TEST_F(StoreErrorTest, AnyNumberOfAnswersMayBeOutstanding) {
   Start("policies: [{name: a, match: {user: '*'}, quota: {fixed_window: {limit: 9, window: 1s}}}]");
   store_->down = false;
@@ -330,7 +330,7 @@ TEST_F(StoreErrorTest, APermitThatWasGrantedHereIsGivenBackHere) {
   EXPECT_TRUE(release.On(*limiter_).applied);
   EXPECT_TRUE(release.check.status.ok());
   EXPECT_TRUE(asked.On(*limiter_).decision.allowed());
-  // What is not held here may be held in the store, which nobody can tell now.
+  // A permit not held here may be held in the store, which cannot be determined now.
   release.On(*limiter_);
   EXPECT_FALSE(release.check.applied);
   ASSERT_FALSE(release.check.status.ok());

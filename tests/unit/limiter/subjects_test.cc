@@ -1,4 +1,4 @@
-// Bare keys that a request stands for beside its descriptors.
+// Bare keys that a request is checked for in addition to its descriptors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST_F(Subjects, PoliciesOnTrialDoNotKeepTheDefaultAway) {
   EXPECT_THAT(Policies({{"host", "10.0.0.2"}}), ElementsAre("trial", "default"));
 }
 
-// A bucket of 5 that takes 5 minutes to fill, beside the default's of 100, which takes 10 s.
+// A bucket of 5 that takes 5 minutes to fill, next to the default's of 100, which takes 10 s.
 constexpr std::string_view kSlowTrial =
     "policies: [{name: trial, key: 10.0.0.2, shadow: true, "
     "quota: {token_bucket: {capacity: 5, refill: 1, period: 1m}}}]";
@@ -172,7 +172,7 @@ TEST_F(Subjects, APolicyOnTrialDoesNotLiftTheDefaultOfABareKey) {
   EXPECT_EQ(world_.CountsOf("trial").shadow_limited, 96U);
 }
 
-// What is charged while a policy is on trial counts for the policy that is in force then.
+// Charges made while a policy is in shadow mode count once it is enforced.
 TEST_F(Subjects, APolicyThatIsEnforcedAfterItsTrialHasTheKeysBucket) {
   world_.Publish(kSlowTrial);
   Asked::Key("10.0.0.2").On(*limiter_);
@@ -209,7 +209,7 @@ TEST_F(Subjects, APolicyReplacesOnlyThoseOfItsOwnDomain) {
   EXPECT_THAT(Policies(entries), UnorderedElementsAre("pay", "office"));
 }
 
-// 256 policies for everybody, and one for a key.
+// 256 policies for all requests, and one for a key.
 TEST_F(Subjects, MorePoliciesThanAnAnswerNamesAreAnError) {
   std::string text = "policies:\n";
   for (int i = 0; i < 256; ++i) {

@@ -52,7 +52,7 @@ TEST(TopKeys, KeysThatOnlyPoliciesOnTrialMatchAreThere) {
   ASSERT_EQ(hot.size(), 1U);
   EXPECT_EQ(hot[0].key, "default/trial|user:new");
   EXPECT_EQ(hot[0].count, 3U);
-  // Nobody was refused.
+  // No request was denied.
   EXPECT_TRUE(top.Top(TopKeys::Kind::kLimited, 10, kStart).empty());
 }
 
@@ -115,7 +115,7 @@ TEST(TopKeys, ForgetAfterAMinute) {
   sampler->Note("a", 0, Outcome::kAllowed);
   top.Collect(kStart + 30 * kSecond);
   EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart + 59 * kSecond)[0].count, 2U);
-  // The slice of the first ten seconds has gone.
+  // The slice of the first ten seconds has expired.
   EXPECT_EQ(top.Top(TopKeys::Kind::kHot, 1, kStart + 60 * kSecond)[0].count, 1U);
   EXPECT_TRUE(top.Top(TopKeys::Kind::kHot, 1, kStart + 90 * kSecond).empty());
 }
@@ -135,7 +135,7 @@ TEST(TopKeys, LongKeysStayApart) {
 TEST(TopKeys, AFloodIsCountedBySamplesThatStandForIt) {
   TopKeys top;
   const auto sampler = top.Add();
-  // After the first second the sampler knows how many come.
+  // After the first second the sampler knows the rate.
   constexpr int kPerSecond = 500'000;
   for (int second = 0; second < 3; ++second) {
     for (int i = 0; i < kPerSecond; ++i)
@@ -146,12 +146,12 @@ TEST(TopKeys, AFloodIsCountedBySamplesThatStandForIt) {
   ASSERT_EQ(keys.size(), 2U);
   EXPECT_EQ(keys[0].key, "most");
   // 3 × 375,000 and 3 × 125,000. About 1,024 samples a second: a standard deviation of 2 to 4 %,
-  // so a fifth is far out.
+  // so a fifth is far outside.
   EXPECT_NEAR(static_cast<double>(keys[0].count), 1'125'000, 225'000);
   EXPECT_NEAR(static_cast<double>(keys[1].count), 375'000, 75'000);
 }
 
-/// The processor time of a list, in microseconds.
+/// The CPU time of a list, in microseconds.
 double TimeOfTop(const TopKeys& top, Nanos now) {
   const auto clock = [] {
     timespec time{};
@@ -163,7 +163,7 @@ double TimeOfTop(const TopKeys& top, Nanos now) {
   return (clock() - before) / 10;
 }
 
-// A reactor makes the list. Six times as many keys may take some time more, not a hundred times.
+// The list is made on a reactor. Six times as many keys may take longer, but not a hundred times.
 TEST(TopKeys, ManyKeysThatComeOnceDoNotTakeLongToList) {
   TopKeys top;
   const auto sampler = top.Add();

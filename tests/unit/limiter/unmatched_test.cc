@@ -1,4 +1,4 @@
-// Requests that no policy applies to, where they are denied.
+// Requests to which no policy applies, when they are denied.
 
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST_F(Unmatched, APolicyOnTrialLetsNothingPass) {
   Deny();
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(Ask("plan").refused_unmatched());
   EXPECT_EQ(Ask("plan").decision.lease, 0);
-  // The permits that it granted are not kept by requests that were refused.
+  // Denied requests do not keep the permits that the shadow policy granted.
   const Check& look = Ask("plan", store::Op::kPeek);
   ASSERT_EQ(look.verdicts.size(), 1U);
   EXPECT_TRUE(look.verdicts[0].decision.allowed());

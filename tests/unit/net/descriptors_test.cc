@@ -36,7 +36,7 @@ TEST_F(DescriptorsTest, LeavesAHigherLimitAlone) {
 
 TEST_F(DescriptorsTest, KeepsTheReserveWhenThereAreTooFew) {
   Limit(600, before_.rlim_max);
-  // A number that no hard limit has room for.
+  // A number above any hard limit.
   const std::size_t many = std::size_t{1} << 40U;
   const DescriptorBudget budget = FitToDescriptors(many);
   EXPECT_EQ(budget.limit, before_.rlim_max);

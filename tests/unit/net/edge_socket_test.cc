@@ -17,7 +17,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-/// A connection that counts what it is told.
+/// A connection that counts its notifications.
 class Told final : public Connection, private EdgeSocket::Watcher {
  public:
   Told(Reactor& reactor, Socket socket_of_it, bool& gone)
@@ -61,7 +61,7 @@ class EdgeSocketTest : public testing::Test {
 
   void Write(std::string_view bytes) { boost::asio::write(peer, boost::asio::buffer(bytes)); }
 
-  /// Runs what is due until `done` holds. False if that takes too long.
+  /// Runs pending handlers until `done` holds. False if that takes too long.
   bool Until(const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (!done() && std::chrono::steady_clock::now() < deadline) {
@@ -71,7 +71,7 @@ class EdgeSocketTest : public testing::Test {
     return done();
   }
 
-  /// The first edge of a socket is told even if nothing has come yet.
+  /// A socket reports its first edge even if nothing has arrived yet.
   void SkipFirstEdge() {
     told->socket.AwaitReadable();
     ASSERT_TRUE(Until([this] { return told->readable == 1; }));
@@ -115,7 +115,7 @@ TEST_F(EdgeSocketTest, LosesNoEndThatCameWithTheLastBytes) {
   peer.close();
   told->socket.AwaitReadable();
   ASSERT_TRUE(Until([this] { return told->readable == 2; }));
-  // Both are in the kernel by now: loopback delivers within the calls above.
+  // Both are in the kernel now: loopback delivers within the calls above.
   EXPECT_EQ(told->Receive(), "bye");
   EXPECT_TRUE(told->socket.more());
   EXPECT_EQ(told->Receive(), "");
@@ -156,7 +156,7 @@ TEST_F(EdgeSocketTest, TellsWhenThePeerTakesBytesAgain) {
     size = told->socket.Send(block);
     ASSERT_GE(size, 0);
   }
-  // Told once for nothing, as with reading; then only when there is room.
+  // One spurious notification, as with reading; then only when there is room.
   told->socket.AwaitWritable();
   ASSERT_TRUE(Until([this] { return told->writable == 1; }));
   EXPECT_EQ(told->socket.Send(block), 0);

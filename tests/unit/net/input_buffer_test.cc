@@ -18,7 +18,7 @@ TEST(InputBuffer, MemoryOfALargeRequestIsGivenBackInSlices) {
     buffer.Commit(size);
     left -= size;
   }
-  EXPECT_TRUE(buffer.Shrink());  // not while it holds something
+  EXPECT_TRUE(buffer.Shrink());  // not while it is not empty
   EXPECT_EQ(buffer.capacity(), 16 * kMiB);
   buffer.Consume(9 * kMiB);
   for (std::size_t slices = 1; slices < 16; ++slices) {

@@ -21,7 +21,7 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-/// Sends back each byte; closes when draining once something has been echoed.
+/// Echoes each byte; closes when draining once something has been echoed.
 class EchoConnection final : public Connection {
  public:
   EchoConnection(Reactor& reactor, Socket socket)
@@ -95,8 +95,8 @@ TEST(ReactorPool, AllReactorsShareTheChosenPort) {
   ASSERT_TRUE(endpoint.ok());
   EXPECT_NE(endpoint->port(), 0);
   pool.Start();
-  // The kernel spreads 60 connections over 3 sockets by a hash of the ports: that one of them gets
-  // none has a chance of (2/3)^60 * 3, about 1e-10.
+  // The kernel spreads 60 connections over 3 sockets by a hash of the ports: the probability that
+  // one of them gets none is (2/3)^60 * 3, about 1e-10.
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 60; ++i) {
     clients.push_back(std::make_unique<Client>(*endpoint));
@@ -139,13 +139,13 @@ TEST(ReactorPool, OneClientDoesNotGetTheConnectionsOfOthers) {
   for (int i = 0; i < 5; ++i) proxy.push_back(std::make_unique<Client>(*endpoint, "127.0.0.3"));
   for (const auto& one : proxy) EXPECT_EQ(one->Ask("a"), "a");
   first.reset();
-  // The reactor learns of the end some time after this.
+  // The reactor is notified of the end some time after this.
   bool taken = false;
   for (int i = 0; i < 1000 && !taken; ++i) taken = Client(*endpoint).Ask("a") == "a";
   EXPECT_TRUE(taken);
 }
 
-/// Remembers whether its sockets notice that their peer has vanished.
+/// Records whether its sockets detect that their peer has vanished.
 class KeepAliveDoor final : public Door {
  public:
   std::string_view name() const noexcept override { return "keepalive"; }
@@ -170,11 +170,11 @@ TEST(ReactorPool, APeerThatVanishesIsNoticed) {
   ASSERT_TRUE(endpoint.ok());
   pool.Start();
   Client client(*endpoint);
-  EXPECT_EQ(client.Ask("a"), "");  // the door has closed it
+  EXPECT_EQ(client.Ask("a"), "");  // closed by the door
   EXPECT_EQ(door.idle(), 60);
 }
 
-/// Counts, and notes how many had come when a handler that waited behind the first had its turn.
+/// Counts, and records how many had arrived when a handler queued behind the first one ran.
 class CountingDoor final : public Door {
  public:
   std::string_view name() const noexcept override { return "counting"; }
@@ -220,7 +220,7 @@ TEST(ReactorPool, ManyDeadlinesAtOnceDoNotKeepTheOthersWaiting) {
   asio::io_context& context = pool.reactor(0).context();
   for (Deadline& deadline : deadlines) {
     deadline.passed = [&] {
-      // What arrives with the first of them.
+      // Queued along with the first of them.
       if (++passed == 1) asio::post(context, [&] { passed_before_turn = passed; });
       if (passed == kMany) all.set_value();
     };
@@ -321,7 +321,7 @@ TEST(ReactorPool, NobodyElseGetsItsPort) {
     pool.Start();
     Client client(*endpoint);
     EXPECT_EQ(client.Ask("a"), "a");
-    // As a second `weir serve` would: sharing the port, it would get every other connection.
+    // Like a second `weir serve`: if the port were shared, it would get every other connection.
     ReactorPool second({.reactors = 2, .max_connections = 10});
     const auto taken = second.Listen(door, address);
     ASSERT_FALSE(taken.ok());
@@ -330,7 +330,7 @@ TEST(ReactorPool, NobodyElseGetsItsPort) {
         "echo: cannot bind " + address +
             ": Address already in use; stop the program that listens there, or use another port");
   }
-  // A closed connection that the kernel still remembers does not keep the port.
+  // A closed connection that the kernel still remembers does not block the port.
   ReactorPool next({.reactors = 2, .max_connections = 10});
   EXPECT_TRUE(next.Listen(door, address).ok());
 }

@@ -51,7 +51,7 @@ class Refusal final : public Counted, private Stream::Session {
   Stream stream_;
 };
 
-/// A client that sends so much, as fast as it is taken, and ends then.
+/// A client that sends this much, as fast as it is accepted, and then ends.
 struct Client {
   Wire wire;
   std::size_t to_send = 0;
@@ -91,7 +91,7 @@ class StreamTest : public ::testing::Test {
     return clients_.back();
   }
 
-  /// One thing that the client's stream waits for. False if there is none.
+  /// Runs one event that the client's stream waits for. False if there is none.
   bool Turn(Client& client) {
     Wire& wire = client.wire;
     client.Send();
@@ -112,7 +112,7 @@ class StreamTest : public ::testing::Test {
     return told;
   }
 
-  /// All that can happen before the next tick, of all clients in turns.
+  /// Runs all that can happen before the next tick, clients alternating.
   void Play() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -131,7 +131,7 @@ TEST_F(StreamTest, WhatRefusedClientsStillSendCostsAReactorSoMuchASecond) {
   for (std::size_t tick = 0; tick < kSeconds * kTicksOfASecond; ++tick) {
     Play();
     reactor_.timers().Tick();
-    // Whoever was closed comes back and is refused again.
+    // Closed clients reconnect and are refused again.
     for (Client& client : clients_) {
       if (client.wire.closed) client.Connect(reactor_, 64 * kMiB);
     }

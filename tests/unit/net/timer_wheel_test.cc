@@ -92,7 +92,7 @@ TEST(TimerWheel, ADueEntryMayDestroyAnother) {
   Probe before;
   Destroyer destroyer;
   destroyer.victim = std::make_unique<Probe>();
-  // All three are due at the same tick, the victim on either side of its destroyer over the two
+  // All three are due at the same tick, the victim before or after its destroyer in the two
   // runs.
   wheel.Set(before, milliseconds(100));
   wheel.Set(*destroyer.victim, milliseconds(100));
@@ -114,7 +114,7 @@ TEST(TimerWheel, ManyThatAreDueTogetherAreDoneAFewAtATime) {
   wheel.Advance();
   EXPECT_TRUE(wheel.RunDue(4));
   EXPECT_EQ(fired(), 4);
-  // Meanwhile one gets more time, one less, and another tick has its own that are due.
+  // In between, one gets more time, one less, and another tick has its own that are due.
   Probe* const first = std::find_if(probes.begin(), probes.end(),
                                     [](const Probe& probe) { return probe.fired == 0; });
   Probe late;

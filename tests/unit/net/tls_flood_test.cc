@@ -1,4 +1,4 @@
-// What a TLS client can cost before and after it is connected, however little it sends.
+// What a TLS client can cost before and after the handshake, however little it sends.
 
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
@@ -19,7 +19,7 @@ namespace {
 
 using test::Wire;
 
-/// A client that does what ours never would.
+/// A client that behaves in ways that ours never would.
 class Client {
  public:
   Client() : context_(SSL_CTX_new(TLS_client_method())), ssl_(SSL_new(context_.get())) {
@@ -107,7 +107,7 @@ TEST_F(TlsFlood, ManyNewKeysEndTheConnection) {
   EXPECT_FALSE(server_->Read(space).ok());
 }
 
-/// The first bytes of a hello that is as long as it says, in records of `size`.
+/// The first bytes of a hello with its true length, in records of `size`.
 std::string Hello(std::size_t length, std::size_t size) {
   std::string message = {'\x01', static_cast<char>(length >> 16U), static_cast<char>(length >> 8U),
                          static_cast<char>(length)};
@@ -140,20 +140,20 @@ TEST_F(TlsFlood, TheSecondHelloIsNoLonger) {
   ASSERT_EQ(SSL_set1_groups_list(client_.ssl(), "X25519:P-384"), 1);
   client_.ShakeHands();
   std::string hello = client_.Sent();
-  // The group that it has chosen a key of becomes one that nobody knows, in both places: so the
-  // server asks for another hello.
+  // The group for which it sent a key share is replaced by an unknown one, in both places: so the
+  // server requests another hello.
   for (const std::string& before : {"\x00\x0a\x00\x06\x00\x04"s, "\x00\x33\x00\x26\x00\x24"s}) {
     const std::size_t at = hello.find(before + "\x00\x1d"s);
     ASSERT_NE(at, std::string::npos);
     hello.replace(at + before.size(), 2, "\x1a\x1a");
   }
   ASSERT_TRUE(server_->Feed(hello).ok());
-  // By these bytes a request for one is told from another answer (RFC 8446, section 4.1.3).
+  // These bytes distinguish a retry request from other answers (RFC 8446, section 4.1.3).
   ASSERT_NE(Drained(*server_).find("\xcf\x21\xad\x74\xe5\x9a\x61\x11"), std::string::npos);
   EXPECT_FALSE(server_->Feed(Hello(131'000, 104)).ok());
 }
 
-/// A connection that serves its peer as soon as it is told to.
+/// A connection that serves its peer as soon as it is notified.
 class Connection final : public Counted, private Transport::Watcher {
  public:
   Connection(Wire& wire, std::unique_ptr<TlsSession> tls)
@@ -180,7 +180,7 @@ TEST_F(TlsFlood, ThoseWhoShakeHandsTakeTurns) {
   client_.ShakeHands();
   wire.arrived = client_.Sent();
   wire.Tell(wire.readable, &Transport::Watcher::OnReadable);
-  // It costs nothing yet, so all who are connected already are served before it.
+  // It costs nothing yet, so all clients already connected are served before it.
   EXPECT_EQ(wire.taken, "");
   ASSERT_NE(wire.turn, nullptr);
   wire.Tell(wire.turn, &Transport::Watcher::OnTurn);
@@ -192,7 +192,7 @@ TEST_F(TlsFlood, ThoseWhoShakeHandsTakeTurns) {
   wire.Tell(wire.readable, &Transport::Watcher::OnReadable);
   wire.Tell(wire.turn, &Transport::Watcher::OnTurn);
   EXPECT_EQ(wire.arrived, "");
-  // From now on it is served at once.
+  // From now on it is served immediately.
   client_.Say("again");
   wire.arrived = client_.Sent();
   wire.Tell(wire.readable, &Transport::Watcher::OnReadable);

@@ -27,13 +27,13 @@ struct FreeSsl {
   void operator()(X509* certificate) const { X509_free(certificate); }
 };
 
-// OpenSSL's own client against a TlsSession, the bytes carried by hand.
+// OpenSSL's own client against a TlsSession, with the bytes passed by hand.
 class Peer {
  public:
   struct Options {
     std::filesystem::path authority;
     std::optional<Certificates::Pair> certificate;
-    std::string protocols;  // ALPN as on the wire
+    std::string protocols;  // ALPN in wire format
     int max_version = 0;
   };
 
@@ -62,7 +62,7 @@ class Peer {
     SSL_set_connect_state(ssl_.get());
   }
 
-  // Talks until neither has more to say; the server's verdict. `chunk` bytes at a time.
+  // Runs until neither has more to send; returns the server's verdict. `chunk` bytes at a time.
   Status Talk(TlsSession& server, std::size_t chunk = 16384) {
     for (;;) {
       bool moved = false;
@@ -208,7 +208,7 @@ TEST_F(Tls, ChoosesTheProtocolByAlpn) {
   Peer peer(options);
   ASSERT_TRUE(peer.Talk(*choosing).ok());
   EXPECT_EQ(choosing->protocol(), "h2");
-  // Nothing in common: refused. No wish: served.
+  // No common protocol: refused. No ALPN: served.
   const auto refusing = NewSession(*context);
   options.protocols = "\x08http/1.1";
   Peer stranger(options);

@@ -19,7 +19,7 @@ using test::ScriptedTransport;
 using test::Wire;
 using Random = std::minstd_rand;
 
-/// One side of a conversation: says its text in pieces, then ends, and notes what it hears.
+/// One side of a connection: sends its text in pieces, then ends, and records what it receives.
 class End final : public Counted, private Transport::Watcher {
  public:
   End(Wire& wire, std::unique_ptr<TlsSession> tls, std::string text, Random& random)
@@ -76,7 +76,7 @@ class End final : public Counted, private Transport::Watcher {
   bool shut_down_ = false;
 };
 
-/// One side of a conversation that says nothing by itself.
+/// One side of a connection that sends nothing by itself.
 class Silent final : public Counted, private Transport::Watcher {
  public:
   Silent(Wire& wire, std::unique_ptr<TlsSession> tls)
@@ -98,7 +98,7 @@ class Silent final : public Counted, private Transport::Watcher {
   TlsTransport transport_;
 };
 
-/// Carries some of what one side has sent to the other.
+/// Moves some of what one side has sent to the other.
 void Carry(Wire& from, Wire& to, Random& random) {
   from.room = std::min<std::size_t>(from.room + random() % 9'000, 60'000);
   const std::size_t size = std::min<std::size_t>(from.taken.size(), random() % 9'000);
@@ -169,7 +169,7 @@ TEST_F(TlsTransportTest, LittleIsEncryptedForAPeerThatTakesNothing) {
     up.Tell(random);
     down.Tell(random);
   }
-  // What is not taken stays with the session, where it counts against what sessions may hold.
+  // Bytes not yet sent stay in the session, where they count against its memory bound.
   constexpr std::size_t kMost = std::size_t{64} << 10U;
   const std::string answers(std::size_t{1} << 20U, 'a');
   down.room = 0;
@@ -177,7 +177,7 @@ TEST_F(TlsTransportTest, LittleIsEncryptedForAPeerThatTakesNothing) {
   EXPECT_GT(taken, 0);
   EXPECT_LE(taken, static_cast<std::ptrdiff_t>(kMost));
   EXPECT_EQ(transport.Send(answers), 0);
-  // All of it goes at once to a peer that takes it.
+  // All of it is sent immediately to a peer that reads it.
   down.room = 4 * answers.size();
   EXPECT_EQ(transport.Send(answers, answers), static_cast<std::ptrdiff_t>(2 * answers.size()));
   up.LetGo();

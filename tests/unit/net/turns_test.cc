@@ -17,7 +17,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-/// A connection that takes every turn it gets and wants the next one at once.
+/// A connection that uses every turn it gets and immediately wants the next one.
 class Greedy final : public Connection, private EdgeSocket::Watcher {
  public:
   Greedy(Reactor& reactor, Socket socket_of_it, int& turns)
@@ -69,7 +69,7 @@ class TurnsTest : public testing::Test {
 
 TEST_F(TurnsTest, WhoAsksLittleWaitsForOneOfManyWhoAskMuch) {
   const Ptr modest = Connect();
-  // The first edge of a socket is told even if nothing has come yet.
+  // A socket reports its first edge even if nothing has arrived yet.
   modest->socket.AwaitReadable();
   while (!modest->readable) RunOne();
   modest->readable = false;
@@ -82,7 +82,7 @@ TEST_F(TurnsTest, WhoAsksLittleWaitsForOneOfManyWhoAskMuch) {
   boost::asio::write(peers_.front(), boost::asio::buffer("?", 1));
   while (!modest->readable && turns_ < 1000) RunOne();
   EXPECT_TRUE(modest->readable);
-  // One that was about to run, and one between the news and who it is for.
+  // One that was about to run, and one between the event and its connection.
   EXPECT_LE(turns_, 2);
 }
 
@@ -95,7 +95,7 @@ TEST_F(TurnsTest, WhoeverWaitsForSomethingToSpareHasItsTurnWithTheTickThatBrings
   EXPECT_EQ(reactor_.turns().spare(), 0U);
   reactor_.timers().Tick();
   EXPECT_EQ(reactor_.turns().spare(), Turns::kSparePerTick);
-  while (turns_ < 20) RunOne();  // both go on, each at once
+  while (turns_ < 20) RunOne();  // both continue, one turn at a time
   greedy[0]->Abort();
   reactor_.context().restart();
   for (int tick = 0; tick < 100; ++tick) reactor_.timers().Tick();
@@ -127,7 +127,7 @@ TEST_F(TurnsTest, EachOfThoseWhoAskMuchHasItsTurn) {
   }
   while (turns[0] < 10) RunOne();
   EXPECT_EQ(turns, (std::vector<int>{10, 9, 9}));
-  greedy[1]->Abort();  // while it waits: the others go on
+  greedy[1]->Abort();  // while it waits: the others continue
   while (turns[0] < 20) RunOne();
   EXPECT_EQ(turns[1], 9);
   EXPECT_EQ(turns[2], 19);

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Does what the test says.
+/// Delivers as scripted by the test.
 class Provided final : public Provider {
  public:
   explicit Provided(std::function<Status(const Event&)> deliver) : deliver_(std::move(deliver)) {}
@@ -43,7 +43,7 @@ class CourierTest : public testing::Test {
         stop_.get_token());
     courier.Deliver(all);
   }
-  /// Two users whose messages are not delivered by the same worker, of two.
+  /// Two users whose messages are delivered by different workers, of two.
   static std::pair<std::string, std::string> TwoUsers() {
     const std::hash<std::string> hash;
     for (int i = 0;; ++i) {
@@ -76,8 +76,8 @@ TEST_F(CourierTest, AfterAStopNobodyIsAsked) {
   EXPECT_EQ(asked, 1);
 }
 
-// While the database was asked about one message, another was delivered. Then the provider went
-// down: that is no fault of the first one.
+// While the database was queried for one message, another was delivered. Then the provider went
+// down: that is not the first one's fault.
 TEST_F(CourierTest, WhatWasDeliveredBeforeTheAnswerSaysNothingAboutAProviderThatIsDown) {
   const auto [slow, quick] = TwoUsers();
   std::latch delivered(1);
@@ -87,7 +87,7 @@ TEST_F(CourierTest, WhatWasDeliveredBeforeTheAnswerSaysNothingAboutAProviderThat
   });
   std::vector<Parcel> parcels = {ParcelOf("a", slow), ParcelOf("b", quick)};
   for (Parcel& parcel : parcels) parcel.event.created_at = NowMicros(SystemClock::Get());
-  // The quick one is asked for first, delivered, and asked for again as "c": so it has been
+  // The quick one is requested first, delivered, and requested again as "c": so it has been
   // delivered by then.
   parcels.push_back(ParcelOf("c", quick));
   parcels.back().event.created_at = parcels[0].event.created_at;

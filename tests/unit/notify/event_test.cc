@@ -93,7 +93,7 @@ TEST(Checks, NameTheFieldAtFault) {
               HasSubstr("Idempotency-Key"));
 }
 
-// PostgreSQL would refuse everything that is written together with it.
+// PostgreSQL would refuse everything in the same transaction.
 TEST(Checks, RefuseTextThatIsNotUtf8) {
   for (const SendRequest& wrong : {SendRequest{"u", "m", "\xff"}, SendRequest{"u", "m", "a\x01"}}) {
     const Status checked = CheckSend(wrong);
@@ -102,7 +102,7 @@ TEST(Checks, RefuseTextThatIsNotUtf8) {
   }
   EXPECT_TRUE(CheckSend({"u", "m", "sch\xc3\xb6n"}).ok());
   EXPECT_TRUE(CheckSend({"u", "two\nlines"}).ok());
-  // To an Idempotency-Key, it would be "m" on the channel sms to b.
+  // For an Idempotency-Key, it would equal "m" on the channel sms to b.
   EXPECT_FALSE(CheckSend({"u", std::string("m\0sms\0b", 7)}).ok());
   EXPECT_FALSE(CheckLimit({"u\xff", 1, 1}).ok());
 }

@@ -46,7 +46,7 @@ TEST(QuietHours, EndByTheWallClockOnDaysWhenItChanges) {
   EXPECT_EQ(EndAfter(night, "2026-10-24T21:00:00Z"), "2026-10-25T06:00:00.000Z");
   const QuietHours skipped{0, 2 * 60 + 30, "Europe/Berlin"};
   EXPECT_EQ(EndAfter(skipped, "2026-03-29T00:00:00Z"), "2026-03-29T01:00:00.000Z");
-  // 02:30 comes twice; it is quiet until the first, and what comes after is not held for a day.
+  // 02:30 occurs twice; it is quiet until the first, and what follows is not held for a day.
   EXPECT_EQ(EndAfter(skipped, "2026-10-25T00:00:00Z"), "2026-10-25T00:30:00.000Z");
   EXPECT_EQ(EndAfter(skipped, "2026-10-25T01:10:00Z"), "2026-10-25T01:10:00.000Z");
 }

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Answers what the test wrote down, and then ok.
+/// Returns the scripted answers, and then ok.
 class ScriptedProvider final : public Provider {
  public:
   explicit ScriptedProvider(std::vector<Code> errors) : errors_(std::move(errors)) {}

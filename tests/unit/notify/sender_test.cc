@@ -57,7 +57,7 @@ class RecordingProvider final : public Provider {
   std::mutex mutex_;
 };
 
-/// Keeps what is reported.
+/// Records what is reported.
 class RecordingLog final : public DeliveryLog {
  public:
   Status Report(std::span<const Delivery> ends) override {
@@ -150,7 +150,7 @@ TEST_F(SenderTest, AnIdIsDeliveredOnceInABatchAndAcrossRestarts) {
 }
 
 // A send with a key whose answer was lost before midnight is repeated after it: the id contains the
-// day, so it is another one.
+// day, so it differs.
 TEST_F(SenderTest, ARepeatedSendIsDeliveredOnceAlsoIfMidnightLiesBetween) {
   constexpr Micros kMidnight = Micros{20'000} * kKeyLifetime;
   const SendRequest request{"ann", "m", "key"};
@@ -167,7 +167,7 @@ TEST_F(SenderTest, ARepeatedSendIsDeliveredOnceAlsoIfMidnightLiesBetween) {
   sender->Handle({message(kMidnight + kKeyLifetime / 2)});
   EXPECT_THAT(provider_.delivered["ann"], testing::SizeIs(1));
   EXPECT_EQ(stats_.count(DeliveryStats::kDuplicate), 2);
-  // A key that is used again after its 24 hours is another message, on whichever day.
+  // A key that is reused after its 24 hours is a new message, on whichever day.
   sender->Handle({message(kMidnight + kKeyLifetime + kKeyLifetime / 2 + kSecond)});
   EXPECT_THAT(provider_.delivered["ann"], testing::SizeIs(2));
   sender->Handle({message(kMidnight + 3 * kKeyLifetime - kSecond)});
@@ -194,7 +194,7 @@ TEST_F(SenderTest, AnIdThatCouldForgeALineIsMalformed) {
   EXPECT_EQ(dead_.size(), 1);
 }
 
-// Without a store there is nowhere to put a message meanwhile.
+// Without a store there is nowhere to put a message in the meantime.
 TEST_F(SenderTest, WaitsForAProviderThatIsDown) {
   in_place_ = std::chrono::minutes(1);
   int failures = 4;  // twice as many as there are attempts
@@ -255,7 +255,7 @@ TEST_F(SenderTest, AStopLeavesTheRestOfThePartitionForTheNextStart) {
   provider_.before = [this](const Event& event) {
     if (event.id == "b") stop_.request_stop();
   };
-  // a is delivered; b fails while we stop; c was not begun.
+  // a is delivered; b fails while we stop; c was not started.
   EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b"), Message(0, 2, "c")})),
               ElementsAre(std::pair(0, 1)));
   EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a"));
@@ -280,7 +280,7 @@ TEST_F(SenderTest, AStopWhileReportsCannotBeMadeDeliversNothingAgain) {
   EXPECT_THAT(Pairs(Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b"), Message(0, 2, "c")})),
               ElementsAre(std::pair(0, 3)));
   EXPECT_THAT(provider_.delivered["ann"], ElementsAre("a", "b", "c"));
-  // What was delivered then is no longer queued for whoever asks.
+  // What was delivered then is no longer reported as queued.
   ASSERT_EQ(log.reported.size(), 3U);
   for (const Delivery& end : log.reported) EXPECT_EQ(end.state, MessageState::kSent);
 }
@@ -292,7 +292,7 @@ TEST_F(SenderTest, WhatAnotherSenderDeliveredDuringAPauseIsNotDeliveredAgain) {
   clock_ = &clock;
   provider_.before = [&](const Event& event) {
     if (event.id != "a") return;
-    clock.Advance(std::chrono::minutes(1));  // paused, and its partition is another sender's
+    clock.Advance(std::chrono::minutes(1));  // paused, and its partition was reassigned
     log.elsewhere = {"b"};
   };
   Make()->Handle({Message(0, 0, "a"), Message(0, 1, "b"), Message(0, 2, "c")});

@@ -8,7 +8,7 @@
 #include "notify/retry.h"
 #include "support/tcp_server.h"
 
-// Mail servers that refuse, each at another point of the conversation. A real server is in
+// Mail servers that refuse, each at another point of the protocol. A real server is in
 // tests/integration/notify/smtp_test.cc.
 
 namespace weir::notify {
@@ -66,7 +66,7 @@ TEST(SmtpProvider, AMailboxOrATextThatIsRefusedWillBeRefusedAgain) {
   }
 }
 
-// It says something about us or about the server: the next mail would get the same answer.
+// The reason is on our side or the server's: the next mail would get the same answer.
 TEST(SmtpProvider, AServerThatServesNobodyIsDown) {
   for (const Answers& answers :
        {Answers{.greeting = "554 no mail service here"}, Answers{.hello = "550 not for you"},

@@ -43,7 +43,7 @@ TEST(Tally, AClockThatWentBackStartsNoWindow) {
   EXPECT_FALSE(tally.Take());
 }
 
-// Started by a clock that was a year ahead, and has been set right since.
+// Started by a clock that was a year ahead, and has been corrected since.
 TEST(Tally, AWindowThatNobodyWillSeeTheEndOfIsStartedAnew) {
   constexpr Micros kYear = 365 * 24 * 60 * kMinute;
   Tally tally({"u", 1, 10, 1, kYear}, kMinute);
@@ -64,7 +64,7 @@ TEST(Places, AreTakenInBothWindowsOrInNone) {
   const auto full = [](const Tally& window) { return window.full(); };
   EXPECT_EQ(places.Full(full), &channel);
   EXPECT_TRUE(places.Full(full)->Limited().of_channel);
-  // Full both, the one that ends last says when to try again.
+  // If both are full, the one that ends last determines when to retry.
   Places alone(user, nullptr);
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(alone.Take());

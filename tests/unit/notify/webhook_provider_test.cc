@@ -87,7 +87,7 @@ TEST(WebhookProvider, SomeAnswersAreWorthAnotherTry) {
   }
 }
 
-// It takes a message and hangs up before it answers, on a connection that was used before.
+// It accepts a message and closes before it answers, on a reused connection.
 TEST(WebhookProvider, AReceiverThatHangsUpIsNotSentTheSameAgain) {
   std::atomic<int> requests = 0;
   test::TcpServer receiver([&](test::TcpConnection& connection) {

@@ -104,7 +104,7 @@ TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
   EXPECT_THAT(catalog_.SetManaged({managed}), IsEmpty());
   EXPECT_EQ(PolicyOf(catalog_, "a"), "f@" + path_ + ":1:12");
   EXPECT_EQ(PolicyOf(catalog_, "b"), "b@xds:edge:1:1");
-  // The files read again leave them alone, and a wrong state changes nothing.
+  // Reloading the files does not affect them, and an invalid state changes nothing.
   EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
   EXPECT_THAT(catalog_.SetManaged({}, {{"xds", {}, "wrong"}}), ::testing::SizeIs(1));
   EXPECT_THAT(catalog_.SetManaged({managed, managed}), ::testing::SizeIs(1));
@@ -117,7 +117,7 @@ TEST_F(CatalogTest, PoliciesOfAControlPlaneStandBesideThoseOfFiles) {
 
 TEST_F(CatalogTest, APolicyWithAnUnknownStoreIsRefused) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true, store: hot}]");
-  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());  // who only looks at policies knows none
+  EXPECT_THAT(catalog_.LoadFiles({path_}), IsEmpty());  // this one knows no stores
   Catalog strict{{DefaultPolicy(), 0.1, false, std::vector<std::string>{"main", "cold"}}};
   const auto problems = strict.LoadFiles({path_});
   ASSERT_EQ(problems.size(), 1U);
@@ -130,7 +130,7 @@ TEST_F(CatalogTest, APolicyWithAnUnknownStoreIsRefused) {
   EXPECT_TRUE(strict.CheckFree(stored).ok());
 }
 
-// Another node, which has the store, has accepted it.
+// Another node, which has the store, has accepted the policy.
 TEST_F(CatalogTest, AStoredPolicyWithAnUnknownStoreKeepsNothingElseOutOfForce) {
   Catalog strict{{DefaultPolicy(), 0.1, false, std::vector<std::string>{"main"}}};
   Definition stored = Stored("b", 5);
@@ -142,7 +142,7 @@ TEST_F(CatalogTest, AStoredPolicyWithAnUnknownStoreKeepsNothingElseOutOfForce) {
               ElementsAre("admin API: policy 'b': unknown store 'hot'; the stores are main"));
   EXPECT_EQ(strict.live().Current()->ForKey("b").unable, strict.status().unable.front());
   EXPECT_THAT(strict.live().Current()->ForKey("c").unable, IsEmpty());
-  // Files are this node's own: their mistakes are still refused, and may come and go meanwhile.
+  // Files are local to this node: their mistakes are still refused, and may come and go meanwhile.
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true, store: cold}]");
   EXPECT_EQ(strict.LoadFiles({path_}).size(), 1U);
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
@@ -239,7 +239,7 @@ TEST_F(CatalogTest, AnOverrideWaitsForItsPolicy) {
   EXPECT_EQ(catalog_.CheckInFile({"api", "f", false}).error().code, Code::kNotFound);
   ASSERT_TRUE(catalog_.SetStored({}, {{"api", "f", false}}).ok());
   EXPECT_THAT(catalog_.status().set_aside, ElementsAre("api/f"));
-  // Of another domain, so not meant.
+  // It is in another domain, so it does not match.
   folder_.Write("p.yaml", "policies: [{name: f, match: {}, unlimited: true, shadow: true}]");
   ASSERT_THAT(catalog_.LoadFiles({path_}), IsEmpty());
   EXPECT_THAT(catalog_.status().set_aside, ElementsAre("api/f"));
@@ -254,7 +254,7 @@ TEST_F(CatalogTest, WhatDoesNotFitTogetherLeavesTheOldInForce) {
   same_key.name = "other";
   EXPECT_FALSE(catalog_.SetStored({Stored("a", 6), same_key}, {}).ok());
   EXPECT_EQ(catalog_.live().Current()->ForKey("a").quota()->limit(), 5);
-  // And nothing of it comes back with the next change.
+  // And nothing of it returns with the next change.
   EXPECT_THAT(catalog_.SetManaged({Stored("b", 1)}), IsEmpty());
   EXPECT_EQ(catalog_.live().Current()->ForKey("a").quota()->limit(), 5);
 }

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Policies of domain `d`, each written as what stands beside its quota.
+/// Policies of domain `d`, each given without its quota; returns the conflicts.
 std::vector<std::string> Conflicts(const std::vector<std::string>& policies) {
   std::string text = "domain: d\npolicies:\n";
   for (const std::string& policy : policies) {
@@ -31,7 +31,7 @@ std::vector<std::string> Conflicts(const std::vector<std::string>& policies) {
   return TagConflicts(**set, "user");
 }
 
-/// Whether two policies can apply to one request, each written as what it matches.
+/// Whether two policies can apply to one request, each given by its match.
 bool Meet(const std::string& one, const std::string& other) {
   const auto read = [](const std::string& fields) {
     std::vector<yaml::Problem> problems;
@@ -64,10 +64,10 @@ TEST(ClusterTags, TheMoreSpecificOfTwoForTheSameEntriesAppliesAlone) {
   EXPECT_FALSE(Meet("match: {user: b*}", "match: {user: bot*}"));
   EXPECT_FALSE(Meet("match: {user: bot*}", "match: {user: bot-1}"));
   EXPECT_FALSE(Meet("match: {user: vip, route: /x}", "match: {user: '*', route: '*'}"));
-  // Neither is: each is more specific about one entry.
+  // Neither is more specific as a whole: each is more specific in one entry.
   EXPECT_TRUE(Meet("match: {user: bot*, route: '*'}", "match: {user: '*', route: /x}"));
   EXPECT_TRUE(Meet("match: {user: b*, route: /x*}", "match: {user: bot*, route: /*}"));
-  // Two that say the same both apply.
+  // Two identical ones both apply.
   EXPECT_TRUE(Meet("match: {user: b*}", "match: {user: b*}"));
 }
 
@@ -114,7 +114,7 @@ TEST(ClusterTags, OneWithoutTheEntryMeetsOneWithIt) {
 TEST(ClusterTags, APrefixIsOneKeyForAllItsUsers) {
   EXPECT_THAT(Conflicts({"name: a, match: {user: bot*}", "name: b, match: {user: '*', route: /x}"}),
               ElementsAre(HasSubstr("'a' and 'b'")));
-  // The prefix takes the place of the one for any: they never meet.
+  // The prefix replaces the wildcard: they never apply together.
   EXPECT_THAT(Conflicts({"name: a, match: {user: bot*}", "name: b, match: {user: '*'}"}),
               IsEmpty());
 }

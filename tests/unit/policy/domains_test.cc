@@ -1,4 +1,4 @@
-// Which policies a request meets that names no domain, as those of GET /v1/auth and of curl.
+// The policies that apply to a request without a domain, such as GET /v1/auth or curl.
 
 #include "policy/domains.h"
 

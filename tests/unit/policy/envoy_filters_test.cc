@@ -170,14 +170,14 @@ TEST(EnvoyFilters, WarnsOfFiltersThatDoNothing) {
   const std::string quota = "\"@type\": type.googleapis.com/envoy.RateLimitQuotaFilterConfig";
   EXPECT_THAT(Warnings("a: {" + quota + ", rlqs_server: {google_grpc: {}}}"),
               ElementsAre(HasSubstr("domain is missing"), HasSubstr("bucket_matchers is missing")));
-  // A message of another package whose name only ends so is somebody else's.
+  // A message of another package whose name only has the same ending is ignored.
   EXPECT_THAT(Warnings("a: {\"@type\": type.googleapis.com/my.OtherRateLimitQuotaFilterConfig}"),
               ElementsAre(HasSubstr("no rate limit filter")));
   const std::string rls =
       "{\"@type\": type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimit, "
       "failure_mode_deny: true, timeout: 1s, rate_limit_service: {transport_api_version: V2, "
       "grpc_service: {envoy_grpc: {cluster_name: weir}}}}";
-  // The cluster that both use has HTTP/2 and is looked at once; without a stream it may hang.
+  // The cluster that both use has HTTP/2 and is checked once; without a stream it may hang.
   EXPECT_THAT(Warnings("static_resources: {clusters: [{name: weir, http2_protocol_options: {}}]}\n"
                        "a: " +
                        rls + "\nb: " + rls),

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Counts calls and lets a test wait for the next.
+/// Counts calls and lets a test wait for the next one.
 class Bell {
  public:
   void Ring() {
@@ -28,8 +28,8 @@ class Bell {
     ++rung_;
     changed_.notify_all();
   }
-  /// True if it rang since the last call, waiting for it up to a deadline that no healthy run
-  /// meets.
+  /// True if it rang since the last call; waits for it up to a deadline that no healthy run
+  /// reaches.
   bool Rang() {
     std::unique_lock lock(mutex_);
     const bool rang = changed_.wait_for(lock, 20s, [this] { return rung_ > heard_; });
@@ -69,7 +69,7 @@ TEST_F(FileWatcherTest, TellsWhenAFileIsWrittenInPlace) {
   EXPECT_TRUE(bell_.Rang());
 }
 
-// A service that starts reads its files, opens its databases and then begins to watch.
+// A service that starts reads its files, opens its databases and only then begins to watch.
 TEST_F(FileWatcherTest, TellsWhatChangedBetweenTheReadingAndTheWatch) {
   const std::vector<std::string> paths = {folder_.Write("p.yaml", "one").string()};
   const auto read = FileWatcher::Look(paths);
@@ -106,7 +106,7 @@ TEST_F(FileWatcherTest, TellsWhenAFileIsReplacedByARenameAgainAndAgain) {
 }
 
 TEST_F(FileWatcherTest, TellsWhenALinkOnTheWayIsSwapped) {
-  // As Kubernetes mounts a ConfigMap: p.yaml → ..data/p.yaml, ..data → a folder per version.
+  // How Kubernetes mounts a ConfigMap: p.yaml → ..data/p.yaml, ..data → a folder per version.
   for (const char* version : {"v1", "v2", "v3"}) {
     std::filesystem::create_directory(folder_ / version);
     folder_.Write(std::string(version) + "/p.yaml", version);
@@ -136,7 +136,7 @@ TEST_F(FileWatcherTest, FindsAFolderThatCameLater) {
   EXPECT_TRUE(bell_.Rang());
 }
 
-// Half a file may be valid, with fewer policies. Nothing but a look tells of it: it is not closed.
+// Half a file may be valid, with fewer policies. Only polling can see it: it has not been closed.
 TEST_F(FileWatcherTest, TellsNothingOfAFileThatIsStillBeingWritten) {
   Watch(folder_.Write("p.yaml", "one"), 1ms, 1h);
   std::ofstream half(folder_ / "p.yaml");

@@ -53,7 +53,7 @@ policies:
   EXPECT_TRUE(pay.shadow);
 }
 
-// Nested policies take it over, and may say otherwise.
+// Nested policies inherit it, and may override it.
 TEST(PolicyFile, ReadsHowThePoliciesStateIsCharged) {
   const Parse parse(R"(
 charge: each
@@ -325,7 +325,7 @@ TEST(PolicyFile, AMarkedTextIsMatchedExactlyAndReadBack) {
     EXPECT_EQ(MakeEntryMatch("v", MatchText(*entry)), *entry);
   }
   EXPECT_EQ(PlainMatchText(*ReadEntryMatch("v", "=*-bot")), "*-bot");
-  // What was kept before such values were refused stays what it was.
+  // Values stored before such values were refused keep their meaning.
   EXPECT_EQ(MakeEntryMatch("v", "*-bot"), (EntryMatch{"v", MatchKind::kExact, "*-bot"}));
 }
 

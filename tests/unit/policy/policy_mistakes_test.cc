@@ -1,5 +1,5 @@
-// What may be written wrong in a policy file, and what is said of it: each in a sentence that names
-// the field and what it takes.
+// Possible mistakes in a policy file, and their messages: each a sentence that names the field and
+// what it accepts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::vector<yaml::Problem> ProblemsOf(const std::string& text) {
   return problems;
 }
 
-/// A file with one policy, written as what its fields are.
+/// A file with one policy, given by its fields.
 std::string One(const std::string& fields) { return "policies: [{" + fields + "}]"; }
 std::string Limited(const std::string& fields) { return One("name: a, " + fields + ", " + kQuota); }
 std::string Quoted(const std::string& quota) { return One("name: a, match: {}, quota: " + quota); }
@@ -184,7 +184,7 @@ TEST(PolicyMistakes, InFilesOfEnvoysService) {
   });
 }
 
-// What is written of them must read back, whatever bytes the values have.
+// What is written for them must parse again, whatever bytes the values have.
 TEST(PolicyFields, EnvoysValuesOfAnyBytesReadBack) {
   const std::vector<Definition> read = Read(R"(
 domain: d
@@ -243,7 +243,7 @@ TEST(PolicyMistakes, FilesThatCannotBePolicyFiles) {
   EXPECT_EQ(text, "12345");
 }
 
-// Docker makes an empty folder where a file that is to be mounted is missing.
+// Docker creates an empty folder where a file to be mounted is missing.
 TEST(PolicyMistakes, AFolderThatIsCalledLikeAFileIsNotOneWithoutPolicies) {
   const test::TempDir dir;
   const std::string path = (dir / "policies.yaml").string();
@@ -254,7 +254,7 @@ TEST(PolicyMistakes, AFolderThatIsCalledLikeAFileIsNotOneWithoutPolicies) {
   EXPECT_THAT(yaml::ToString(problems), HasSubstr("is a directory; expected a file"));
 }
 
-// Its reader would wait until somebody writes, also when the program is told to end.
+// Its reader would wait until something writes, even when the program is told to end.
 TEST(PolicyMistakes, ANamedPipeIsNotAFile) {
   const test::TempDir dir;
   const std::string path = (dir / "policies.yaml").string();
@@ -264,14 +264,14 @@ TEST(PolicyMistakes, ANamedPipeIsNotAFile) {
   EXPECT_THAT(yaml::ToString(problems), HasSubstr("is a named pipe; expected a file"));
 }
 
-// What could be read of a file may be valid, with fewer policies.
+// The part of a file that could be read may be valid, with fewer policies.
 TEST(PolicyMistakes, AFileThatCannotBeReadToItsEnd) {
   std::vector<yaml::Problem> problems;
-  EXPECT_THAT(LoadPolicyFile("/proc/self/mem", problems), IsEmpty());  // there is nothing at 0
+  EXPECT_THAT(LoadPolicyFile("/proc/self/mem", problems), IsEmpty());  // nothing can be read at 0
   EXPECT_THAT(yaml::ToString(problems), HasSubstr("/proc/self/mem: cannot be read: "));
 }
 
-// A copy on a full disk leaves it so.
+// A copy on a full disk leaves a file like this.
 TEST(PolicyMistakes, AFileWithNothingInIt) {
   const test::TempDir dir;
   std::vector<yaml::Problem> problems;

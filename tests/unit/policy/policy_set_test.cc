@@ -268,7 +268,7 @@ TEST_F(PolicySetTest, LeasedPoliciesHaveTheirTerms) {
       "policies: [{name: a, match: {}, mode: leased, quota: {fixed_window: {limit: 9, window: "
       "1m}}}]");
   EXPECT_TRUE(set_->policies().at(0).lease.has_value());
-  // Not every way in checks a policy for itself.
+  // Not every caller validates a policy itself.
   Definition definition = DefaultPolicy();
   definition.mode = Mode::kLeased;
   definition.quota = *Quota::Concurrency(4, std::chrono::seconds(30));
@@ -326,7 +326,7 @@ TEST_F(PolicySetTest, BeyondTheNumbersThereArePoliciesShareOne) {
   EXPECT_EQ(ids_.IdOf("d", "0"), 0U) << "those that have a number keep it";
 }
 
-// 10 in 100 years is the slowest bucket of 10 that there is; seven tenths of it, rounded to whole
+// 10 in 100 years is the slowest possible bucket of 10; seven tenths of it, rounded to whole
 // permits and nanoseconds, would be slower.
 TEST_F(PolicySetTest, AShareThatNoQuotaCanExpressIsOnePermitPerWindow) {
   const auto slow = Quota::TokenBucket(10, 1, kMaxWindow / 10);

@@ -12,7 +12,7 @@
 namespace weir::policy {
 namespace {
 
-/// Policies of domain `d`, each written as what stands beside its quota.
+/// Policies of domain `d`, each given without its quota.
 std::shared_ptr<const PolicySet> SetOf(const std::vector<std::string>& policies,
                                        const std::string& head = "") {
   std::string text = "domain: d\n" + head + "policies:\n";
@@ -28,7 +28,7 @@ std::shared_ptr<const PolicySet> SetOf(const std::vector<std::string>& policies,
   return *set;
 }
 
-/// Where their keys live.
+/// The places of their keys.
 KeyPlaces Places(const std::vector<std::string>& policies, const std::string& head = "") {
   return SpreadOf(*SetOf(policies, head));
 }
@@ -62,7 +62,7 @@ TEST(Spread, PoliciesThatMeetAndShareNothingLiveByTheirDomain) {
 }
 
 TEST(Spread, MeetingGoesOnByWayOfOthers) {
-  // a and c never meet, but b meets both and has an entry in common with each.
+  // a and c never apply together, but b can apply with each and shares an entry with each.
   const KeyPlaces places =
       Places({"name: a, match: {user: '*', plan: free}", "name: b, match: {user: '*', route: '*'}",
               "name: c, match: {route: '*', plan: paid}"});
@@ -121,7 +121,7 @@ TEST(Spread, ManyPoliciesOfAShapeAreTakenForOne) {
   EXPECT_EQ(EntriesOf(places, "d/p7"), Entries{"user"});
 }
 
-/// So many policies that they are looked at by their shapes.
+/// Adds enough policies that they are compared by their shapes.
 std::vector<std::string> Crowd(std::vector<std::string> policies) {
   for (int i = 0; i < 600; ++i) {
     const std::string number = std::to_string(i);
@@ -199,7 +199,7 @@ TEST(Spread, WhatHasNoQuotaOrNoMatchHasNoPlace) {
   EXPECT_TRUE(SpreadOf(**set).empty());
 }
 
-/// The warnings about policies that a request with several descriptors is charged for one by one.
+/// The warnings about policies that charge a request with several descriptors one by one.
 std::vector<std::string> Crossings(const std::vector<std::string>& policies,
                                    const std::string& head = "") {
   return CrossingPolicies(*SetOf(policies, head));

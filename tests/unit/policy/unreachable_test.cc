@@ -71,7 +71,7 @@ TEST(Unreachable, AllThatIsWrongWithAPolicyIsSaidAtOnce) {
                                 HasSubstr("; route 'v1/login': paths begin with '/'"))));
 }
 
-// What callers put into the chains of Envoy's files is theirs, whatever they call it.
+// What callers put into the chains of Envoy's files is up to them, whatever its name.
 TEST(Unreachable, ValuesOfChainsAreNotJudged) {
   std::vector<yaml::Problem> problems;
   std::vector<Definition> definitions = ParseEnvoyConfig(
@@ -116,7 +116,7 @@ TEST(Unreachable, OnlyAPolicyThatCoversAnotherHidesIt) {
   EXPECT_TRUE(hidden("match: {user: vip-*, route: /x}", "match: {user: v*}"));
   EXPECT_FALSE(hidden("match: {user: '*', route: /x}", "match: {user: v*}"));
   EXPECT_FALSE(hidden("match: {user: bob, route: /x}", "match: {user: v*}"));
-  // Nobody is replaced by what is on trial, by a chain, or where there is no match to cover.
+  // No policy is replaced by a shadow policy, by a chain, or if it has no match to cover.
   EXPECT_FALSE(hidden("match: {user: vip, route: /x}", "match: {user: '*'}, shadow: true"));
   EXPECT_FALSE(hidden("match: {user: vip, route: /x}", "chain: [{user: '*'}]"));
   EXPECT_FALSE(hidden("key: vip", "match: {user: '*'}"));

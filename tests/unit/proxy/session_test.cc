@@ -16,7 +16,7 @@ using test::TcpConnection;
 using test::TcpServer;
 using ::testing::EndsWith;
 
-/// A client as one by TLS is: everything that is sent to it is taken at once, and leaves later.
+/// A client like one behind TLS: all output to it is accepted immediately, and leaves later.
 struct SlowClient {
   std::string arrived;
   std::string taken;
@@ -75,7 +75,7 @@ class SlowTransport final : public net::Transport {
   net::Counted* owner_ = nullptr;
 };
 
-/// A session whose client takes its answer late, before an upstream that answers `ok`.
+/// A session whose client reads its answer late, in front of an upstream that answers `ok`.
 class SessionTest : public ::testing::Test {
  protected:
   SessionTest()
@@ -97,7 +97,7 @@ class SessionTest : public ::testing::Test {
     shared_->pool.Clear();
   }
 
-  /// Until the session has sent all of its answer.
+  /// Runs until the session has sent all of its answer.
   void Ask(const std::string& request) {
     session_.reset(new Session(reactor_, std::make_unique<SlowTransport>(client_),
                                *IpAddress::Parse("127.0.0.1"), *shared_));

@@ -1,4 +1,4 @@
-// A client that asks without end gets its share of a reactor and no more, whatever it asks for.
+// A client that sends endlessly gets its share of a reactor and no more, whatever it requests.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class ProxyTurns : public ::testing::Test {
     shared_.pool.Clear();
   }
 
-  /// Answers since the last time.
+  /// The number of answers since the last call.
   std::size_t Answers() {
     std::size_t count = 0;
     for (std::size_t at = 0; (at = wire_.taken.find("HTTP/1.1 429", at)) != std::string::npos; ++at)
@@ -61,7 +61,7 @@ TEST_F(ProxyTurns, ManyRequestsInOneReadTakeManyTurns) {
   std::size_t answered = Answers();
   EXPECT_GT(answered, 0U);
   for (std::size_t turn = 0; answered < kRequests && turn < kRequests; ++turn) {
-    // What has arrived waits for the turn, too, or there would be a way around it.
+    // Bytes that have arrived wait for the turn, too, or there would be a way around it.
     ASSERT_EQ(wire_.readable, nullptr);
     ASSERT_NE(wire_.turn, nullptr);
     wire_.Tell(wire_.turn, &Transport::Watcher::OnTurn);

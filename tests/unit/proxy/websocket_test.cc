@@ -59,7 +59,7 @@ TEST(WebSocketScanner, CountsMessagesWhateverTheirLengthAndHowTheyAreCut) {
 
 TEST(WebSocketScanner, CountsAMessageInPartsOnce) {
   EXPECT_EQ(Count(Frame(1, 5, true, false) + Frame(0, 5, true, false) + Frame(0, 5), 4), 1);
-  EXPECT_EQ(Count(Frame(8, 2), 100), 0);  // to close is always allowed
+  EXPECT_EQ(Count(Frame(8, 2), 100), 0);  // closing is always allowed
 }
 
 TEST(WebSocketScanner, LetsNothingOfAMessagePassBeforeItIsAdmitted) {
@@ -94,8 +94,8 @@ TEST(WebSocketScanner, FailsOnFramesWhoseEndIsInDoubt) {
   EXPECT_EQ(Count(std::string("\x81\xff\0\0\0\0\0\0\xff\xffmask", 14), 100), -1);
 }
 
-// A server that takes every frame of a client for a masked one, as each has to be, would see the
-// next frame begin four bytes later: messages in the payload of what counts as one.
+// A server that treats every frame of a client as masked, as required, would see the next frame
+// begin four bytes later: messages in the payload of what counts as one.
 TEST(WebSocketScanner, FailsOnFramesWithoutAMask) {
   for (const std::size_t size : {0U, 5U, 126U, 70000U}) {
     EXPECT_EQ(Count(Frame(1, size, false), 100), -1) << size;

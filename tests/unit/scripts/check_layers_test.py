@@ -1,4 +1,4 @@
-"""Runs scripts/check_layers.py on a tree that keeps the rules and on trees that break one each."""
+"""Runs scripts/check_layers.py on a tree that follows the rules and on trees that break one each."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ GOOD = {
     "examples/first.cc": '#include <iostream>\n#include "weir/engine.h"\n',
 }
 
-# One wrong file each, and what the complaint must say.
+# One wrong file each, and what the error must say.
 BAD = [
     ("src/base/strings.cc", '#include "engine/table.h"\n', "it may include nothing"),
     ("src/algorithm/step.h", "\n#include <simdjson.h>\n", "must not include <simdjson.h>"),

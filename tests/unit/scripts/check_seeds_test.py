@@ -1,4 +1,4 @@
-"""check_seeds.py finds what is wrong with a page, and nothing else."""
+"""check_seeds.py finds the errors of a page, and nothing else."""
 
 import os
 import sys

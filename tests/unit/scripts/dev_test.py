@@ -1,4 +1,4 @@
-"""Runs a copy of ./dev in a tree of its own, with stand-ins for the tools it calls."""
+"""Runs a copy of ./dev in a separate tree, with stubs for the tools it calls."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ class Dev(unittest.TestCase):
         for name in ("dpkg-query", "sudo", "apt-get", "id", "cmake", "ctest", "ninja", "shellcheck",
                      "clang-format-14", "python3"):
             self.stub(name, "")
-        self.stub("id", "echo 1000")  # not root: whatever changes the system goes through sudo
+        self.stub("id", "echo 1000")  # not root: commands that change the system go through sudo
         self.stub("sudo", f'echo "$@" >> {self.root}/sudo.log; [ "$1" != tee ] || cat >/dev/null')
         self.stub("dpkg-query", "echo there installed; echo missing installed; echo for-tests installed")
         self.stub("ctest", CTEST_PASSES)

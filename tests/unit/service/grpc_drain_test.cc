@@ -1,4 +1,4 @@
-// What a shutdown does with a gRPC connection that has only just begun.
+// What a shutdown does with a gRPC connection that has only just started.
 
 #include <google/protobuf/message_lite.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class GrpcDrainTest : public ::testing::Test {
     wire_.LetGo();
   }
 
-  /// The peer sends this, and the connection has all the turns that it asks for.
+  /// Delivers bytes from the peer, and gives the connection all the turns that it requests.
   void Arrive(const std::string& bytes) {
     wire_.arrived += bytes;
     while (!wire_.closed && (wire_.turn || (wire_.readable && !wire_.arrived.empty()))) {
@@ -68,7 +68,7 @@ TEST_F(GrpcDrainTest, TheFirstCallOfAPeerThatGreetsDuringADrainIsAnswered) {
          Frame(kData, kEndStream, 1, std::string(5, '\0')));
   // Trailers-only: HEADERS on stream 1 with END_HEADERS and END_STREAM.
   EXPECT_NE(wire_.taken.find(std::string("\x01\x05\0\0\0\x01", 6)), std::string::npos);
-  // Nothing else is on the way when the server's PING comes back.
+  // Nothing else is in flight when the server's PING is acknowledged.
   Arrive(Frame(kPing, kAck, 0, std::string(8, '\0')));
   EXPECT_TRUE(wire_.shut_down);
 }

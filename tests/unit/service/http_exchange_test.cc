@@ -15,7 +15,7 @@
 namespace weir::service {
 namespace {
 
-/// Allows everything, at once or when it is told to.
+/// Allows everything, immediately or when told to.
 class LaxLimiter final : public limiter::Limiter {
  public:
   void Decide(std::span<limiter::Check> checks, store::Done done) override {
@@ -57,7 +57,7 @@ class HttpExchangeTest : public ::testing::Test {
     worker_->BindToThisThread();
   }
 
-  /// Each with a request for so many checks, and one turn.
+  /// Connections that each get a request for this many checks, and one turn.
   Connections Ask(std::size_t connections, int checks = 1000) {
     std::string body = R"({"checks":[{"key":"a"})";
     for (int i = 1; i < checks; ++i) body += R"(,{"key":"a"})";
@@ -107,7 +107,7 @@ TEST_F(HttpExchangeTest, BeyondABoundARequestIsDecidedAtOnce) {
   const Connections all = Ask(100);
   EXPECT_EQ(Midway(all), 32U);
   EXPECT_EQ(Midway(Ask(10, 256)), 0U);
-  // One that is answered makes room for one.
+  // One that is answered makes room for one more.
   Finish({all[3]});
   EXPECT_EQ(Midway(Ask(2)), 1U);
   Finish(all);
@@ -115,7 +115,7 @@ TEST_F(HttpExchangeTest, BeyondABoundARequestIsDecidedAtOnce) {
 }
 
 TEST_F(HttpExchangeTest, WhoeverIsDoneMakesRoom) {
-  // Gone before they were decided: the first of them, whose memory is kept, and the last.
+  // Closed before they were decided: the first of them, whose memory is kept, and the last.
   EXPECT_EQ(Midway(Ask(100)), 32U);
   Connections gone = Ask(100);
   EXPECT_EQ(Midway(gone), 32U);
@@ -137,7 +137,7 @@ TEST_F(HttpExchangeTest, WhoeverOnlyWaitsForTheStoreMakesRoom) {
   Finish(first);
   Connections second = Ask(100);
   EXPECT_EQ(Midway(second), 32U);
-  // Closed while the store has yet to answer.
+  // Closed before the store has answered.
   second.clear();
   limiter_.AnswerAll();
   EXPECT_TRUE(Answered(first));

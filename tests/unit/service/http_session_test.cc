@@ -11,7 +11,7 @@
 namespace weir::service {
 namespace {
 
-/// Allows what costs at most 10. Answers at once, or when Finish is called.
+/// Allows checks that cost at most 10. Answers immediately, or when Finish is called.
 class FakeLimiter final : public limiter::Limiter {
  public:
   void Decide(std::span<limiter::Check> checks, store::Done done) override {
@@ -44,7 +44,7 @@ class FakeLimiter final : public limiter::Limiter {
   std::vector<std::size_t> batches;
 };
 
-/// Stands for a socket: keeps the session going and collects what it says.
+/// Stands in for a socket: keeps the session running and collects its output.
 class FakeConnection final : public net::Connection, public HttpSession::Transport {
  public:
   FakeConnection(HttpWorker& worker)
@@ -177,7 +177,7 @@ TEST_F(HttpSessionTest, DecidesPipelinedChecksTogetherAndAnswersInOrder) {
       Send(Check(R"({"key":"a","cost":1})") + Check(R"({"key":)") +
            Check(R"({"checks":[{"key":"a","cost":2},{"key":"b","cost":11}]})") +
            "GET /hello?3 HTTP/1.1\r\n\r\n" + Check(R"({"key":"a","cost":4})"));
-  // One call for what came before the other request, one for what came after.
+  // One call for the requests before the other one, one for those after.
   EXPECT_EQ(limiter_.batches, (std::vector<std::size_t>{3, 1}));
   const std::size_t one = answer.find("\"remaining\":9");
   const std::size_t bad = answer.find("400 Bad Request");
@@ -213,7 +213,7 @@ TEST_F(HttpSessionTest, AnswersFromAnotherThreadAndKeepsTheOrder) {
     replies_.clear();
   });
   other.join();
-  EXPECT_EQ(Output(), "");  // not before the session's own thread takes it
+  EXPECT_EQ(Output(), "");  // not before the session's own thread processes it
   reactor_.context().poll();
   const std::string answer = Output();
   EXPECT_LT(answer.find("late"), answer.find("hello x")) << answer;
@@ -280,7 +280,7 @@ TEST_F(HttpSessionTest, RefusalsAre429OnlyWhenAskedFor) {
       "POST /v1/check?http_status=1 HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) +
       "\r\n\r\n" + body;
   EXPECT_TRUE(Send(asked).starts_with("HTTP/1.1 429 Too Many Requests\r\n"));
-  // Mistyped, it must not quietly mean 200.
+  // If misspelled, it must not silently mean 200.
   const std::string mistyped = std::string(asked).replace(asked.find("http_"), 5, "htpp_");
   const std::string answer = Send(mistyped);
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << answer;
@@ -339,14 +339,14 @@ TEST_F(HttpSessionTest, ClientsThatDoNotReadTheirAnswersTogetherHoldNoMoreThanTh
     std::copy(bytes.begin(), bytes.end(), session.Space().begin());
     session.Received(bytes.size());
     session.Advance();
-    session.Sent(100);  // the client takes no more of it
+    session.Sent(100);  // the client reads no more of it
     return !connection->closed;
   };
   EXPECT_TRUE(ask(kLarge));
   // Another 100,000 bytes and their heads are more than 200,000.
   EXPECT_FALSE(ask(kLarge));
   stalled.pop_back();
-  // Small answers are not cut off, whoever holds what; and who reads on is not, either.
+  // Small answers are never cut off; nor are clients that keep reading.
   EXPECT_FALSE(ask(kLarge));
   EXPECT_TRUE(ask("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_NE(Send(kLarge).find("lll"), std::string::npos);

@@ -13,7 +13,7 @@ namespace {
 using test::ScriptedTransport;
 using test::Wire;
 
-/// Never asked.
+/// Never called.
 class NoLimiter final : public limiter::Limiter {
  public:
   void Decide(std::span<limiter::Check>, store::Done done) override { done(); }
@@ -55,7 +55,7 @@ class RespConnectionTest : public ::testing::Test {
   boost::intrusive_ptr<RespConnection> connection_;
 };
 
-// Whoever has sent much gets no longer turns for it: a read takes 16 KiB, of commands of 6 bytes.
+// A client that has sent much gets no longer turns for it: a read takes 16 KiB, of 6-byte commands.
 TEST_F(RespConnectionTest, AReadIsSmallHoweverLargeTheBufferHasBecome) {
   const std::string large =
       "*3\r\n" + Bulk("NONE") + Bulk(std::string(300'000, 'a')) + Bulk(std::string(300'000, 'b'));
@@ -72,7 +72,7 @@ TEST_F(RespConnectionTest, AReadIsSmallHoweverLargeTheBufferHasBecome) {
   EXPECT_EQ(service_.commands_total.load(), 100'001);
 }
 
-// Replies that the client does not take, and takes later, are no reason to wait longer for AUTH.
+// Replies that the client reads late are no reason to wait longer for AUTH.
 TEST_F(RespConnectionTest, TheTimeToLogInIsNotEarnedByRepliesThatAreReadLate) {
   service_.authenticate = [](std::string_view) { return false; };
   Wire wire;

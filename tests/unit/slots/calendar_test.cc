@@ -4,8 +4,8 @@
 
 #include "slots/timing.h"
 
-// Expected values were worked out by hand from calendars on paper and the dates of the changes of
-// clocks, not by a program.
+// Expected values were calculated by hand from printed calendars and the dates of clock
+// changes, not by a program.
 
 namespace weir::slots {
 namespace {
@@ -25,7 +25,7 @@ Calendar Of(std::string_view text) {
   return calendar.ok() ? *calendar : Calendar{};
 }
 
-/// When an event that asks for `requested` may go, as text.
+/// When an event that requests `requested` may be executed, as text.
 std::string Goes(const std::string& calendar, const std::string& requested) {
   const Config config{
       .name = "pay", .window_size = 4'000, .max_per_window = 1, .calendar = Of(calendar)};
@@ -66,7 +66,7 @@ TEST(Calendar, AnHourThatIsSkippedOpensAtTheChange) {
   // 02:30 does not exist on 30 March 2025; the clocks change at 01:00 UTC.
   EXPECT_EQ(Goes("Europe/Berlin MON-SUN 02:30-17:00", "2025-03-30T00:00:00Z"),
             "2025-03-30T01:00:00Z");
-  // Nor does a cut-off at 02:30: nothing goes from 01:00 UTC on until the next day.
+  // Nor does a cut-off at 02:30: nothing is executed from 01:00 UTC on until the next day.
   EXPECT_EQ(Goes("Europe/Berlin MON-SUN 00:00-02:30", "2025-03-30T00:59:59Z"),
             "2025-03-30T00:59:59Z");
   EXPECT_EQ(Goes("Europe/Berlin MON-SUN 00:00-02:30", "2025-03-30T01:00:00Z"),
@@ -102,7 +102,7 @@ TEST(Calendar, TheYearEnds) {
 TEST(Calendar, HolidaysChainWithWeekends) {
   const std::string christmas =
       std::string(kBerlin) + " 2025-12-24@12:00 2025-12-25 2025-12-26 2026-01-01";
-  // Wednesday the 24th has a cut-off of its own; Thursday and Friday are holidays.
+  // Wednesday the 24th has a separate cut-off; Thursday and Friday are holidays.
   EXPECT_EQ(Goes(christmas, "2025-12-24T11:59:59+01:00"), "2025-12-24T10:59:59Z");
   EXPECT_EQ(Goes(christmas, "2025-12-24T12:00:00+01:00"), "2025-12-29T07:00:00Z");
   // Good Friday, weekend, Easter Monday.
@@ -113,7 +113,7 @@ TEST(Calendar, HolidaysChainWithWeekends) {
 TEST(Calendar, ZonesOfHalfHoursAndDaysThatNeverWere) {
   EXPECT_EQ(Goes("Asia/Kolkata MON-FRI 08:00-17:00", "2025-06-14T00:00:00Z"),
             "2025-06-16T02:30:00Z");
-  // Samoa left out Friday 30 December 2011: Thursday evening is followed by Monday 2 January.
+  // Samoa skipped Friday 30 December 2011: Thursday evening is followed by Monday 2 January.
   EXPECT_EQ(Goes("Pacific/Apia MON-FRI 08:00-17:00", "2011-12-29T18:00:00-10:00"),
             "2012-01-01T18:00:00Z");
 }
@@ -145,7 +145,7 @@ TEST(Calendar, TextComesBackAsItWas) {
   EXPECT_FALSE(Of("").any());
 }
 
-// The next Monday is in the year 10000, which no time that is read or written can name.
+// The next Monday is in the year 10000, which cannot be read or written.
 TEST(Calendar, IsNotOpenAfterTheLastTimeThereIs) {
   OpenTimes open(Of("UTC MON 00:00-24:00"));
   EXPECT_FALSE(open.At(At("9999-12-31T00:00:00Z")));
@@ -168,7 +168,7 @@ TEST(Calendar, NonsenseIsRefused) {
   };
   EXPECT_TRUE(refused("Europe/Atlantis MON 08:00-17:00", 4'000));
   EXPECT_TRUE(refused("../etc/passwd MON 08:00-17:00", 4'000));
-  // Names of zones to the library that reads them, but paths, or the zone of this machine.
+  // The time zone library accepts these names, but they are paths, or this machine's zone.
   EXPECT_TRUE(refused("file:/usr/share/zoneinfo/UTC MON 08:00-17:00", 4'000));
   EXPECT_TRUE(refused("libc:localtime MON 08:00-17:00", 4'000));
   EXPECT_FALSE(refused("Fixed/UTC+05:30:00 MON 08:00-17:00", 4'000));
@@ -190,7 +190,7 @@ TEST(Timing, ThePastIsKeptMovedOrRefused) {
   config.past = Past::kRefuse;
   EXPECT_EQ(Timing(config, now).Earliest(now - 1), std::nullopt);
   EXPECT_EQ(Timing(config, now).Earliest(now), now);
-  // What was accepted once is not refused later.
+  // A time that was accepted once is not refused later.
   EXPECT_EQ(Timing(config, now).Again(now - 1), now);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
 
-/// Has notes, and keeps what it is told to forget.
+/// Has notes, and records which it is told to forget.
 class NotedStore final : public test::IdleSlotStore {
  public:
   std::vector<ClaimNote> notes;

@@ -9,7 +9,7 @@
 namespace weir::slots {
 namespace {
 
-/// Keeps calls until the test answers them.
+/// Holds calls until the test answers them.
 class HeldStore final : public test::IdleSlotStore {
  public:
   struct Call {

@@ -42,7 +42,7 @@ TEST(Forecast, GoesAroundWhatIsTaken) {
   EXPECT_EQ(forecast.last_window(), 4'016'000);
 }
 
-// Whoever asks must not keep the store's thread busy, however far the next row is.
+// A request must not keep the store's thread busy, however far the next row is.
 TEST(Forecast, AGapIsArithmeticHoweverLong) {
   constexpr std::int64_t kCount = 1'000'000'000'000;  // a window of 1 ms for each, since 1970
   const Config small{.name = "pay", .window_size = 1, .max_per_window = 1};
@@ -69,7 +69,7 @@ TEST(Forecast, AGapWithACalendarCountsOpenTimesOnly) {
   EXPECT_EQ(forecast.last_window(), kMonday + 7 * kDay + kEight + 4'000);
 }
 
-// Whoever imports so many is refused: it must not be promised.
+// Importing this many is refused: it must not be promised.
 TEST(Forecast, EndsWithTheLastOpenTimeThatASearchCovers) {
   Config bank = kConfig;
   bank.calendar = *ParseCalendar("UTC MON-FRI 08:00-08:01");  // 15 windows, 1,500 events a day
@@ -81,8 +81,8 @@ TEST(Forecast, EndsWithTheLastOpenTimeThatASearchCovers) {
   EXPECT_EQ(FormatInstant(forecast.last_window()), "2025-07-15T08:00:56Z");
 }
 
-// Anybody who may place an event may place one thousands of years ahead. The open times until then
-// are too many to look at.
+// Any client that may place an event may place one thousands of years ahead. The open times until
+// then are too many to iterate over.
 TEST(Forecast, AGapWithACalendarIsNotCountedForThousandsOfYears) {
   Config bank = kConfig;
   bank.calendar = *ParseCalendar("UTC MON-SUN 08:00-08:01");  // 15 windows a day

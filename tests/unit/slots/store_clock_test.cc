@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-// The caller's clock is the steady one; the store's is ahead of it by a difference.
+// The caller's clock is the steady one; the store's is ahead of it by an offset.
 
 namespace weir::slots {
 namespace {
@@ -11,7 +11,7 @@ constexpr Millis kAhead = 1'000'000;
 
 TEST(StoreClock, TheQuickestAnswerCounts) {
   StoreClock clock;
-  clock.Note(kAhead + 150, 100, 200);  // a slow one: read in its middle
+  clock.Note(kAhead + 150, 100, 200);  // a slow one: assumed to be read in its middle
   EXPECT_EQ(clock.least(), kAhead - 51);
   EXPECT_EQ(clock.most(), kAhead + 51);
   clock.Note(kAhead + 301, 300, 302);
@@ -33,7 +33,7 @@ TEST(StoreClock, ASmallStepForwardIsNoticedByTheFirstAnswerThatContradicts) {
   StoreClock clock;
   for (Millis at = 0; at < 10'000; at += 100) clock.Note(kAhead + at, at, at + 2);
   ASSERT_LE(clock.most(), kAhead + 2);
-  clock.Note(kAhead + 120 + 10'000, 10'000, 10'002);  // 120 ms ahead of before
+  clock.Note(kAhead + 120 + 10'000, 10'000, 10'002);  // 120 ms further ahead than before
   EXPECT_GE(clock.most(), kAhead + 120) << "what ends now must not be told as ended before";
 }
 
@@ -41,7 +41,7 @@ TEST(StoreClock, ADriftBelowTheTimeOfAnAnswerIsFollowed) {
   StoreClock clock;
   Millis drift = 0;
   for (Millis at = 0; at < 60'000; at += 100) {
-    drift = at / 1'000;  // a millisecond each second; answers take 90
+    drift = at / 1'000;  // one millisecond per second; answers take 90 ms
     clock.Note(kAhead + drift + at + 1, at, at + 90);
     EXPECT_GE(clock.most(), kAhead + drift - 2 * StoreClock::kPeriod / 1'000) << at;
   }

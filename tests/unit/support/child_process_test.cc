@@ -63,7 +63,7 @@ TEST(ChildProcess, DestructorEndsTheWholeGroup) {
     grandchild = std::stoi(child.WaitForLine("pid").value().substr(4));
     ASSERT_EQ(kill(grandchild, 0), 0);
   }
-  EXPECT_TRUE(WaitUntil([grandchild] {  // whoever adopts it may take a moment to reap it
+  EXPECT_TRUE(WaitUntil([grandchild] {  // its new parent may take a moment to reap it
     if (kill(grandchild, 0) != 0) return errno == ESRCH;
     const std::string stat = ReadFile("/proc/" + std::to_string(grandchild) + "/stat");
     return stat.find(") Z ") != std::string::npos;

@@ -16,7 +16,7 @@
 namespace weir::test {
 namespace {
 
-// Accepts one connection, reads until `expected` has come, writes `answer`, closes.
+// Accepts one connection, reads until `expected` has arrived, writes `answer`, closes.
 class OneShotServer {
  public:
   OneShotServer(std::string expected, std::string answer) : port_(FreePort()) {

@@ -26,7 +26,7 @@ TEST(LeaseHistory, EachAdmissionIsPlacedBetweenItsSendingAndItsAnswer) {
   EXPECT_NE(Unexplained(kOne, {Admitted(50, 60), Admitted(50, 60)}), std::nullopt);
 }
 
-// The first that was sent was decided last.
+// The one sent first was decided last.
 TEST(LeaseHistory, WhatCouldWaitMakesRoomForWhatCouldNot) {
   EXPECT_EQ(Unexplained(kOne, {Admitted(0, 300), Admitted(50, 60)}), std::nullopt);
   EXPECT_EQ(Unexplained(kOne, {Admitted(0, 300), Admitted(0, 290), Admitted(50, 60)}),

@@ -21,9 +21,9 @@ TEST(FixedWindowHistory, OneGrantTooManyIsNot) {
 }
 
 TEST(FixedWindowHistory, ARefusalBeforeTheLimitWasReachedIsNot) {
-  // The second grant was sent after the refusal had come back: at that time only one was out.
+  // The second grant was sent after the denial was answered: only one had been granted by then.
   EXPECT_FALSE(Explained({{0, 5, true}, {6, 9, false}, {10, 15, true}}));
-  // Were both under way at once, the grant may have come first.
+  // If both were under way at the same time, the grant may have come first.
   EXPECT_TRUE(Explained({{0, 5, true}, {6, 12, false}, {10, 15, true}}));
 }
 
@@ -33,8 +33,8 @@ TEST(FixedWindowHistory, ARefusalInAWindowThatWasNeverFullIsNot) {
 }
 
 TEST(FixedWindowHistory, AGrantAcrossTheBorderBelongsToEitherWindow) {
-  // Three sent in the first window, limit 2: one of them was decided in the second, which has then
-  // room for one more, and not for two.
+  // Three sent in the first window, limit 2: one of them was decided in the second, which then has
+  // room for one more, but not for two.
   EXPECT_TRUE(Explained({{90, 95, true}, {91, 96, true}, {92, 104, true}, {105, 109, true}}));
   EXPECT_FALSE(Explained(
       {{90, 95, true}, {91, 96, true}, {92, 104, true}, {105, 109, true}, {106, 110, true}}));
@@ -48,7 +48,7 @@ TEST(FixedWindowHistory, ARefusalAcrossTheBorderNeedsEitherWindowFull) {
 }
 
 TEST(FixedWindowHistory, AGrantThatCrossesIsCountedOnce) {
-  // The crossing grant would have to fill both windows for both refusals to be right.
+  // The crossing grant would have to fill both windows for both denials to be right.
   EXPECT_FALSE(Explained(
       {{50, 55, true}, {90, 105, true}, {92, 99, false}, {106, 107, true}, {108, 109, false}}));
   EXPECT_TRUE(Explained({{50, 55, true}, {90, 105, true}, {92, 99, false}, {106, 107, true}}));
@@ -60,7 +60,7 @@ TEST(FixedWindowHistory, ChecksThatTookLongerThanAWindowAreLeftOutAndTheOthersJu
   EXPECT_TRUE(Explained({{0, 205, true}, {6, 9, true}, {10, 15, false}}));
   EXPECT_TRUE(Explained({{0, 205, true}, {206, 209, true}, {210, 215, false}}));
   EXPECT_TRUE(Explained({{0, 205, false}, {6, 9, true}}));
-  // It explains nothing in windows that it was not sent, under way or answered in.
+  // It explains nothing in windows before it was sent or after it was answered.
   EXPECT_FALSE(Explained({{0, 205, true}, {306, 309, true}, {310, 315, false}}));
   EXPECT_FALSE(Explained({{0, 205, true}, {6, 9, true}, {10, 15, true}, {16, 19, true}}));
 }

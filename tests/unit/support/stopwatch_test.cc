@@ -20,7 +20,7 @@ TEST(Stopwatch, CountsWhatIsSlept) {
   EXPECT_GE(watch.elapsed(), 40ms);
 }
 
-// Two threads that compute share one processor: together they wait for it half of the time each.
+// Two computing threads share one processor: together they wait for it, each half of the time.
 TEST(Stopwatch, LeavesOutWhatThreadsWaitForAProcessor) {
   cpu_set_t all;
   ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
@@ -50,7 +50,7 @@ TEST(Stopwatch, LeavesOutWhatThreadsWaitForAProcessor) {
 }
 
 TEST(Stopwatch, LeavesOutWhatAProcessThatItStartedWaits) {
-  // One processor for two loops, both children of the shell that is ours.
+  // One processor for two loops, both children of a shell that is our child.
   const auto began = std::chrono::steady_clock::now();
   const Stopwatch watch;
   ChildProcess shell({"sh", "-c",

@@ -30,7 +30,7 @@ TEST(LatencyHistogram, PercentilesAreAtMostOnePartTooLarge) {
   histogram.Merge(other);
   std::sort(values.begin(), values.end());
   for (const double part : {0.1, 0.5, 0.9, 0.99, 0.999, 1.0}) {
-    // The value that so many are not above: the ceil(part × n)-th.
+    // The exact quantile: the ceil(part × n)-th value.
     const auto exact = static_cast<double>(
         values[static_cast<std::size_t>(part * static_cast<double>(values.size()) - 1e-9)]);
     const auto found = static_cast<double>(histogram.Percentile(part));

@@ -95,7 +95,7 @@ TEST(CollectProcess, StartedAMomentAgoAndAlwaysAtTheSameTime) {
   EXPECT_EQ(start, SampleOf(second, "process_start_time_seconds"));
 }
 
-/// The processor time of so many collections, in milliseconds.
+/// The CPU time of this many collections, in milliseconds.
 double TimeOfCollecting(int times) {
   const auto now = [] {
     timespec time{};
@@ -112,7 +112,7 @@ double TimeOfCollecting(int times) {
   return now() - before;
 }
 
-// Anybody may ask for metrics, and a reactor answers: that must not take as long as there are
+// Anyone may request metrics, and a reactor answers: its time must not grow with the number of
 // connections.
 TEST(CollectProcess, TakesNoLongerWithThousandsOfOpenFiles) {
   rlimit limit{};

@@ -50,7 +50,7 @@ TEST(RejectedSpans, AreReadFromTheAnswer) {
 TEST(Exporter, GivesUpOnAReceiverThatIsNotThere) {
   Tracer tracer({});
   ExporterOptions options;
-  options.endpoint = *Endpoint::Parse("http://127.0.0.1:1");  // nobody listens on port 1
+  options.endpoint = *Endpoint::Parse("http://127.0.0.1:1");  // nothing listens on port 1
   options.interval = std::chrono::milliseconds(10);
   options.backoff = std::chrono::milliseconds(1);
   Exporter exporter(tracer, options);
@@ -70,7 +70,7 @@ TEST(Exporter, StopsAtOnceWhileItWaitsToTryAgain) {
   Exporter exporter(tracer, options);
   tracer.Record(Span());
   ASSERT_TRUE(test::WaitUntil([&] { return tracer.waiting() == 0; }));
-  exporter.Stop();  // hangs if it does not
+  exporter.Stop();  // must not hang
   EXPECT_EQ(exporter.failed(), 1U);
 }
 

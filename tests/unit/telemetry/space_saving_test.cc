@@ -18,14 +18,14 @@ TEST(SpaceSaving, CountsExactlyWhileThereIsRoom) {
   EXPECT_EQ(sketch.Find("a")->error, 0U);
   EXPECT_EQ(sketch.Find("a")->tag, 8U);
   EXPECT_EQ(sketch.Find("c"), nullptr);
-  EXPECT_EQ(sketch.floor(), 0U);  // there is room: what is not here never came
+  EXPECT_EQ(sketch.floor(), 0U);  // there is room: a text that is absent was never added
 }
 
 TEST(SpaceSaving, ANewcomerInheritsTheSmallestCountAsItsError) {
   SpaceSaving sketch(2);
   sketch.Add("a", 5);
   sketch.Add("b", 2);
-  sketch.Add("c", 1);  // takes b's place: 2 + 1, of which 2 may not be its own
+  sketch.Add("c", 1);  // replaces b: 2 + 1, of which 2 may not be its own
   EXPECT_EQ(sketch.Find("b"), nullptr);
   EXPECT_EQ(sketch.Find("c")->count, 3U);
   EXPECT_EQ(sketch.Find("c")->error, 2U);
@@ -41,7 +41,7 @@ TEST(SpaceSaving, KeepsItsPromisesOnAStreamOfManyTexts) {
   std::mt19937 random(1);
   std::geometric_distribution<int> common(0.05);
   for (std::uint64_t i = 0; i < kTotal; ++i) {
-    // Half of the stream has frequent texts, the other half never repeats.
+    // Half of the stream are frequent texts, the other half never repeats.
     const std::string text =
         i % 2 == 0 ? "hot" + std::to_string(common(random)) : "once" + std::to_string(i);
     sketch.Add(text, 1);

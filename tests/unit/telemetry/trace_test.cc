@@ -39,7 +39,7 @@ TEST(TraceParent, IgnoresWhatIsMalformed) {
        }) {
     EXPECT_FALSE(ParseTraceParent(text)) << text;
   }
-  // A version of the future may say more after a dash.
+  // A future version may append more after a dash.
   EXPECT_TRUE(ParseTraceParent("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00-x"));
 }
 

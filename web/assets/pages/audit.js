@@ -24,6 +24,25 @@ function takenBack(entries) {
   for (const entry of entries) if (entry.undoes && !back.has(entry.id)) back.set(entry.undoes, entry.id);
   return back;
 }
+/**
+ * The change of a target that can be undone next, of its entries, newest first: an undo and the change that it undid
+ * cancel out, as in the service (undo_order.h).
+ */
+function inEffect(entries) {
+  for (let i = 0; i >= 0 && i < entries.length; ++i) {
+    if (!entries[i].undoes) return entries[i].id;
+    i = entries.findIndex((e) => e.id === entries[i].undoes);
+    if (i < 0) break;
+  }
+  return undefined;
+}
+/** The change that has to be undone before this one, if any. `entries`: all from the newest on. */
+function undoFirst(entry, entries) {
+  const same = entries.filter((e) => e.target === entry.target);
+  const next = inEffect(same);
+  if (next === undefined || entry.id === next || entry.id === same[0].id) return undefined;
+  return next > entry.id ? next : same[0].id;
+}
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 
@@ -52,6 +71,7 @@ function changed(entry) {
 export function render(root, { signal }) {
   const list = h('div', null, empty('Loading…'));
   const view = select(VIEWS, VIEWS[0][0], { 'aria-label': 'Show', onchange: () => { befores = ['']; load(); } });
+  const pages = []; // the entries of each page up to the one that is shown
   root.append(pageHead('Audit', `Every change, newest first: who, when, from what, to what. Times are in ${zone}.`, view), card('Changes', {}, list));
   let befores = [''];
 
@@ -71,8 +91,16 @@ export function render(root, { signal }) {
     try {
       const answer = await get(`/admin/audit?${new URLSearchParams({ limit: String(PER_PAGE), ...(before && { before }) })}&${view.value}`, signal);
       const entries = answer.changes;
-      const back = takenBack(entries);
-      const undoButton = (e) => changeButton('POST /admin/audit/{id}/undo', e.undoes ? 'Redo' : 'Undo', () => undo(e), { class: 'small', 'aria-label': `${e.undoes ? 'Redo what was undone by' : 'Undo'} ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}` });
+      pages.splice(befores.length - 1, Infinity, entries);
+      const newest = pages.flat();
+      const back = takenBack(newest);
+      function undoButton(e) {
+        const first = undoFirst(e, newest);
+        return changeButton('POST /admin/audit/{id}/undo', e.undoes ? 'Redo' : 'Undo', () => undo(e), {
+          class: 'small', 'aria-label': `${e.undoes ? 'Redo what was undone by' : 'Undo'} ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}`,
+          ...(first !== undefined && { disabled: true, title: `Undo change ${first} first` }),
+        });
+      }
       if (entries.length === 0 && befores.length === 1) return show(list, empty('Nothing has been changed yet.'));
       show(list, entries.length === 0 ? empty('There is nothing earlier.') : table('Changes, newest first', [
         { title: 'Change', num: true, cell: (e) => String(e.id) },

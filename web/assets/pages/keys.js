@@ -12,7 +12,7 @@ const PER_PAGE = 50;
 const BARE = 'key|';
 /** CL.THROTTLE brings the quota with each command. */
 const THROTTLE = 'cl|';
-/** How many buckets are looked at for a page of those that are limited, and how many in one request. */
+/** How many buckets are searched for a page of those that are limited or contain a text, and how many in one request. */
 const MOST_LOOKED_AT = 20000;
 const AT_ONCE = 1000;
 
@@ -113,7 +113,8 @@ export function render(root, { query, signal }) {
       section(head(h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'),
         explained.domain && explained.domain !== 'default' && h('span', { class: 'muted small' }, 'domain ', name(explained.domain, 60))),
       why(explained), explained.policies?.length > 0 ? policyTable(explained.policies, () => afterException(request, text)) : empty('No policy applies to this request.'),
-      explained.assignments?.length > 0 && assignmentTable(explained.assignments));
+      explained.assignments?.length > 0 && assignmentTable(explained.assignments),
+      request.key !== undefined && h('p', { class: 'muted small' }, 'Policies may also count this under an entry, such as user=… ', button('Find it in all buckets', () => find(request.key), { class: 'small' })));
     } catch (error) {
       if (signal.aborted) return;
       if (error.body?.domains) show(detail, whichDomain(request, error.body.domains));
@@ -141,6 +142,7 @@ export function render(root, { query, signal }) {
   // --- all keys: one page at a time; the service keeps the place ---
   const list = h('div', null, empty('Loading…'));
   const prefix = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'api/per-user|' });
+  const part = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'a customer, such as 42' });
   const onlyLimited = h('input', { type: 'checkbox' });
   let cursors = [''];
   let before = [0]; // rows on the pages before each of them
@@ -150,13 +152,16 @@ export function render(root, { query, signal }) {
     return page(`/admin/metrics?${params}`, signal);
   }
 
-  /** Goes through the store until it has found a page of them. */
-  async function limitedFrom(cursor) {
+  const searches = () => onlyLimited.checked || part.value !== '';
+  const wanted = (k) => (!onlyLimited.checked || k.status === 'LIMITED') && (k.bucket.includes(part.value) || fromBucket(k.bucket).includes(part.value));
+
+  /** Goes through the store until it has found a page of those that are wanted. */
+  async function searchFrom(cursor) {
     const items = [];
     let next = cursor;
     for (let seen = 0; seen < MOST_LOOKED_AT && items.length < PER_PAGE; seen += AT_ONCE) {
       const found = await ask(next, AT_ONCE);
-      items.push(...found.items.filter((k) => k.status === 'LIMITED'));
+      items.push(...found.items.filter(wanted));
       next = found.next;
       if (!next) break;
     }
@@ -170,12 +175,17 @@ export function render(root, { query, signal }) {
     return k.status ? 'has room' : '–';
   };
 
-  const nothingFound = (more) => (more ? 'Nothing in this part of the store; see the next page.' : onlyLimited.checked ? 'No key is limited now.' : prefix.value ? 'No bucket has this prefix.' : 'No keys are held now.');
+  function nothingFound(more) {
+    if (more) return 'Nothing in this part of the store; see the next page.';
+    if (onlyLimited.checked) return part.value || prefix.value ? 'None of these buckets is limited now.' : 'No key is limited now.';
+    if (part.value) return 'No bucket contains this.';
+    return prefix.value ? 'No bucket has this prefix.' : 'No keys are held now.';
+  }
 
   async function load() {
     const cursor = cursors.at(-1);
     try {
-      const found = await (onlyLimited.checked ? limitedFrom(cursor) : ask(cursor, PER_PAGE));
+      const found = await (searches() ? searchFrom(cursor) : ask(cursor, PER_PAGE));
       const rows = found.items; // of a Redis perhaps a few more than asked for
       const nothing = nothingFound(found.next);
       const from = before.at(-1);
@@ -188,13 +198,19 @@ export function render(root, { query, signal }) {
         { title: 'Back to full in', num: true, cell: (k) => (k.resetAfterMs === undefined ? '–' : asNew(k.resetAfterMs)) },
         { title: 'Actions', actions: true, cell: (k) => resetButton({ bucket: k.bucket }, k.bucket, { class: 'small quiet' }) },
       ], rows), pager({
-        noun: 'buckets', from, shown: rows.length, total: prefix.value ? undefined : found.total,
+        noun: 'buckets', from, shown: rows.length, total: prefix.value || searches() ? undefined : found.total,
         onPrevious: cursors.length > 1 ? () => { cursors.pop(); before.pop(); load(); } : null,
         onNext: found.next ? () => { cursors.push(found.next); before.push(from + rows.length); load(); } : null,
       }));
     } catch (error) {
       if (!signal.aborted) show(list, failure(error, 'The list of keys'));
     }
+  }
+  function find(text) {
+    part.value = text;
+    prefix.value = '';
+    again();
+    part.focus();
   }
   /** A bare key is shown as such. */
   function open(bucket) {
@@ -209,10 +225,12 @@ export function render(root, { query, signal }) {
     load();
   }
   let typing;
-  prefix.addEventListener('input', () => {
-    clearTimeout(typing);
-    typing = setTimeout(again, 200);
-  });
+  for (const input of [prefix, part]) {
+    input.addEventListener('input', () => {
+      clearTimeout(typing);
+      typing = setTimeout(again, 200);
+    });
+  }
   onlyLimited.addEventListener('change', again);
 
   root.append(
@@ -220,7 +238,7 @@ export function render(root, { query, signal }) {
     h('form', { class: 'toolbar', role: 'search', onsubmit: (event) => { event.preventDefault(); look(input.value); } },
       h('div', { class: 'grow' }, field('Key or request', input)), h('button', { class: 'primary', type: 'submit' }, 'Explain')),
     detail,
-    card('Keys held by the store', { aside: h('div', { class: 'toolbar' }, h('label', { class: 'check' }, onlyLimited, 'Limited only'), field('Begins with', prefix)) }, list));
+    card('Keys held by the store', { aside: h('div', { class: 'toolbar' }, h('label', { class: 'check' }, onlyLimited, 'Limited only'), field('Contains', part), field('Begins with', prefix)) }, list));
   if (input.value) look(input.value);
   load();
 }

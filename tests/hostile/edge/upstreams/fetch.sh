@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the servers that targets_test.py puts behind Weir, into build/upstreams, unless they are there.
-# Any number of callers at once: one works, the others wait. What cannot be fetched is said, and left out.
+# Fetches the servers that targets_test.py puts behind Weir, into build/upstreams, unless they are there. May run
+# concurrently: one process does the work, the others wait. What cannot be fetched is reported, and left out.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 home=$here/../../../../build/upstreams
@@ -13,7 +13,7 @@ if [ "$(cat "$home/version" 2>/dev/null || true)" = "$want" ]; then exit 0; fi
 rm -rf "$home/node_modules" "$home/python" "$home/version"
 cp "$here/package.json" "$home/package.json"
 
-# attempt COMMAND…: up to three times, since registries have bad moments.
+# attempt COMMAND…: up to three times, since registries fail occasionally.
 attempt() {
   for pause in 1 2 0; do
     if "$@" >"$home/fetch.log" 2>&1 </dev/null; then return 0; fi

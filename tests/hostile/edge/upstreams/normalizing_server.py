@@ -1,4 +1,4 @@
-"""Decodes and normalises a path as Python's file server does, and drops parameters as servlets do."""
+"""Decodes and normalizes a path like Python's file server, and drops parameters like servlets."""
 import http.server
 import posixpath
 import urllib.parse

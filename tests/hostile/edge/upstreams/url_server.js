@@ -1,4 +1,4 @@
-// A server that reads the target as browsers read links, the way Node's own documentation shows.
+// A server that parses the target as browsers parse links, as shown in Node's own documentation.
 const http = require('http');
 const server = http.createServer((request, response) => {
   let path = '';

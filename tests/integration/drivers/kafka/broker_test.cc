@@ -1,4 +1,4 @@
-// The broker that the other tests rely on, without any of our own Kafka code.
+// The broker that the other tests rely on, without our own Kafka code.
 
 #include <gtest/gtest.h>
 

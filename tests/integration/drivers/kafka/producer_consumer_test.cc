@@ -43,7 +43,7 @@ class KafkaDriver : public testing::Test {
     producer.Publish(message, [&told](Status status) { told.set_value(std::move(status)); });
     return told.get_future().get();
   }
-  /// All that comes until `count` messages are there.
+  /// Consumes until `count` messages have arrived; returns all of them.
   static std::vector<Incoming> Take(Consumer& consumer, std::size_t count) {
     std::vector<Incoming> all;
     EXPECT_TRUE(test::WaitUntil([&] {
@@ -92,7 +92,7 @@ TEST_F(KafkaDriver, ManyThreadsPublishAndEachKeyKeepsItsOrder) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  producer.reset();  // waits for what is on its way
+  producer.reset();  // waits for messages in flight
   EXPECT_EQ(confirmed, kThreads * kEach);
   std::map<std::string, int> next;
   for (const KafkaMessage& message : broker_->Read("order")) {
@@ -120,8 +120,8 @@ TEST_F(KafkaDriver, WhatWasNotCommittedComesAgain) {
   EXPECT_EQ(rest[1].payload, "2");
 }
 
-// A member that joins while another has messages in hand waits until these are handled: nothing is
-// handled twice, and nothing is passed over.
+// A member that joins while another is handling messages waits until these are done: nothing is
+// handled twice, and nothing is skipped.
 TEST_F(KafkaDriver, AMemberThatJoinsIsGivenNothingThatAnotherHasInHand) {
   ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"joined", 2}}));
   auto producer = MakeProducer();
@@ -161,7 +161,7 @@ TEST_F(KafkaDriver, AMemberThatJoinsIsGivenNothingThatAnotherHasInHand) {
 }
 
 TEST_F(KafkaDriver, AFullQueueRefusesAtOnce) {
-  std::atomic<int> refused = 0;  // outlives the producer, which tells the rest when it ends
+  std::atomic<int> refused = 0;  // outlives the producer, which reports the rest in its destructor
   const auto producer =
       *Producer::Open({.url = *ParseUrl("kafka://127.0.0.1:" + std::to_string(test::FreePort())),
                        .delivery_timeout = seconds(2),
@@ -174,8 +174,8 @@ TEST_F(KafkaDriver, AFullQueueRefusesAtOnce) {
   EXPECT_EQ(refused, 1);
 }
 
-// The delivery timeout is 2 s and librdkafka looks for what is late once a second; a second more
-// for a busy machine.
+// The delivery timeout is 2 s and librdkafka checks for expired messages once a second; a second
+// more for a busy machine.
 TEST_F(KafkaDriver, ABrokerThatIsAwayIsAnErrorWithinFourSecondsAndComesBackByItself) {
   ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"away", 1}}));
   auto producer = MakeProducer();
@@ -196,7 +196,7 @@ TEST_F(KafkaDriver, ABrokerThatIsAwayIsAnErrorWithinFourSecondsAndComesBackByIts
   EXPECT_EQ(messages[1].payload, "after");
 }
 
-// Whoever writes to a topic that somebody has deleted has a message that is as good as any.
+// A message to a topic that was deleted is as valid as any other.
 TEST(KafkaTopic, ThatDoesNotExistIsNotTheMessagesFault) {
   const KafkaServer broker({"auto.create.topics.enable=false"});
   Url url = *ParseUrl(broker.url());
@@ -220,7 +220,7 @@ TEST_F(KafkaDriver, AHangingBrokerIsUnknownNotRefused) {
   EXPECT_LT(watch.elapsed(), seconds(4));
   broker_->Resume();
   ASSERT_FALSE(status);
-  // It was sent, so the broker may write it once it wakes.
+  // It was sent, so the broker may write it when it resumes.
   EXPECT_EQ(status.error().code, Code::kDeadlineExceeded) << status.error().message;
 }
 

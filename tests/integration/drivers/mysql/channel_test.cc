@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A database of its own per test, on a server that all share.
+/// A separate database per test, on a server that all share.
 class MysqlChannelTest : public ::testing::Test {
  protected:
   MysqlChannelTest() {
@@ -80,12 +80,12 @@ TEST_F(MysqlChannelTest, AFloodOfRefundsIsFewRows) {
       herald.Tell({&hash, 1});
       std::this_thread::sleep_until(began + hash * 50us);
     }
-    // The last of them are out an interval later.
+    // The last of them are sent an interval later.
     std::this_thread::sleep_for(300ms);
   }
   const auto intervals = (std::chrono::steady_clock::now() - began) / 200ms + 1;
   ASSERT_TRUE(test::WaitUntil([this] { return Count() > 0; }));
-  // What fills rows of 256, and one that is not full for each interval.
+  // Full rows of 256, and one partial row for each interval.
   EXPECT_LE(Count(), static_cast<int>(hash / 256 + static_cast<std::uint64_t>(intervals)));
   EXPECT_TRUE(test::WaitUntil([this] { return heard_ == Count(); }));
 }

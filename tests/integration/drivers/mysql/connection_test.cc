@@ -1,5 +1,5 @@
-// The driver on real servers: who is let in, what TLS promises, and what the server does about a
-// client that stands still. The same tests for MariaDB and MySQL.
+// The driver on real servers: authentication, the guarantees of TLS, and how the server treats a
+// client that hangs. The same tests for MariaDB and MySQL.
 
 #include "drivers/mysql/connection.h"
 
@@ -46,7 +46,7 @@ class MysqlConnectionTest : public ::testing::Test {
                                                      : test::Certificates::Keys::kEc);
     return certificates;
   }
-  /// Shows the certificate that Show put there.
+  /// Uses the certificate that Show installed.
   static Server& Secure() {
     static Server server = [] {
       Show(Authority().Issue("localhost", "right"), Authority().authority());
@@ -70,7 +70,7 @@ class MysqlConnectionTest : public ::testing::Test {
   }
   static void ShowNow(const test::Certificates::Pair& pair, const fs::path& ca) {
     Show(pair, ca);
-    if (kIsMysql8) {  // reads it at start only
+    if (kIsMysql8) {  // reads it only at startup
       Secure().Stop();
       Secure().Start();
       return;
@@ -82,7 +82,7 @@ class MysqlConnectionTest : public ::testing::Test {
     return "&tls_ca=" + file.string();
   }
   static auto IsACipher() { return AllOf(Not(""), Not(HasSubstr("error: "))); }
-  /// The cipher that a connection has; "" in the clear, the error if there is no connection.
+  /// The cipher of a connection; "" in plaintext, the error if there is no connection.
   static std::string CipherOf(const std::string& url) {
     Connection connection({.url = url, .connect_timeout = 10s, .statement_timeout = 10s});
     Answer answer = connection.Run("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
@@ -107,7 +107,7 @@ TYPED_TEST(MysqlConnectionTest, RequiredMeansAVerifiedChainAndName) {
   const std::string url = this->Secure().tcp_url();
   this->ShowNow(this->Authority().Issue("localhost", "right"), this->Authority().authority());
   EXPECT_THAT(this->CipherOf(url + "?tls=required" + this->Ca()), this->IsACipher());
-  // The system's authorities do not know ours, nor does a stranger.
+  // The system's authorities do not know ours, nor does an unrelated authority.
   const auto stranger = this->Authority().SelfSigned("localhost", "stranger");
   EXPECT_THAT(this->CipherOf(url + "?tls=required"), HasSubstr("error: "));
   EXPECT_THAT(this->CipherOf(url + "?tls=required" + this->Ca(stranger.certificate)),
@@ -135,7 +135,7 @@ TYPED_TEST(MysqlConnectionTest, OfTwoServersThatAcceptWritesNeitherIsUsed) {
   this->Secure().Query("SET GLOBAL read_only = 1");
   EXPECT_TRUE(test::WaitUntil([&] { return connection.Run("SELECT 1").status.ok(); }));
   this->Secure().Query("SET GLOBAL read_only = 0");
-  // Two addresses of one server are one.
+  // Two addresses of one server count as one.
   Connection twice({.url = "mysql://node@" + first + "," + first + "/weir"});
   EXPECT_TRUE(twice.Run("SELECT 1").status.ok());
 }
@@ -156,7 +156,7 @@ TYPED_TEST(MysqlConnectionTest, AnIdleTransactionLosesItsLocks) {
   const Answer had = other.Run(std::string(other.begin()) + lock);
   EXPECT_TRUE(had.status.ok()) << had.status.error().message;
   EXPECT_FALSE(sleeper.Run("SELECT 1", session).status.ok());
-  EXPECT_TRUE(sleeper.Run("SELECT 1").status.ok());  // in a session of its own
+  EXPECT_TRUE(sleeper.Run("SELECT 1").status.ok());  // in a separate session
 }
 
 TYPED_TEST(MysqlConnectionTest, AConnectionOutsideOfATransactionMayIdle) {
@@ -166,7 +166,7 @@ TYPED_TEST(MysqlConnectionTest, AConnectionOutsideOfATransactionMayIdle) {
     ASSERT_TRUE(connection.Run(std::string(connection.begin()) + ";SELECT 1").status.ok());
     ASSERT_TRUE(connection.Run(end, connection.session()).status.ok());
     const std::uint64_t session = connection.session();
-    std::this_thread::sleep_for(2s);  // twice what a transaction may idle
+    std::this_thread::sleep_for(2s);  // twice the time that a transaction may be idle
     EXPECT_TRUE(connection.Run("SELECT 1", session).status.ok());
   }
 }
@@ -179,7 +179,7 @@ TYPED_TEST_SUITE(MysqlPasswords, Mysqls);
 TYPED_TEST(MysqlPasswords, CachingSha2WorksWithAndWithoutTls) {
   if (!test::AbsenceOf<TypeParam>().empty()) GTEST_SKIP() << test::AbsenceOf<TypeParam>();
   TypeParam server;
-  // A user each: the server remembers who has shown a password once.
+  // A separate user each: the server caches successful logins.
   const auto run_as = [&](const std::string& user, const std::string& password,
                           const std::string& options) {
     server.Query("CREATE USER " + user +

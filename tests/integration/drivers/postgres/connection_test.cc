@@ -66,7 +66,7 @@ TEST_F(PostgresConnection, CarriesEveryTypeThereAndBack) {
   EXPECT_EQ(answer.rows.Int(0, 10), -8);
 }
 
-// The server answers COMMIT as usual, with a warning, when somebody ends its wait for the standby.
+// The server answers COMMIT as usual, with a warning, if its wait for the standby is cancelled.
 TEST_F(PostgresConnection, ACommitThatNoStandbyHasConfirmedIsNotOne) {
   Connection connection(io_, Options());
   ASSERT_TRUE(Ask(connection, "CREATE TABLE unconfirmed (n int8)").status.ok());
@@ -79,7 +79,7 @@ TEST_F(PostgresConnection, ACommitThatNoStandbyHasConfirmedIsNotOne) {
                  "'SyncRep'") == "1";
     }));
   });
-  // The server's processes take over the setting one by one: until then commits do not wait.
+  // The server's processes apply the setting one by one: until then commits do not wait.
   Answer alone;
   std::int64_t tries = 0;
   const auto refused = [&] {
@@ -118,7 +118,7 @@ TEST_F(PostgresConnection, OfTwoServersThatAcceptWritesNeitherIsUsed) {
   EXPECT_NE(refused.status.error().message.find(first + " and " + second), std::string::npos)
       << refused.status.error().message;
   EXPECT_FALSE(Migrate(options.url, "test", {}).ok());
-  // Whoever has several primaries on purpose says so.
+  // Several primaries on purpose require this option.
   options.url += "?target_session_attrs=any";
   Connection any(io_, options);
   EXPECT_TRUE(Ask(any, "SELECT 1").status.ok());
@@ -154,7 +154,7 @@ TEST_F(PostgresConnection, MapsWhatTheServerRefuses) {
   ASSERT_FALSE(again.status.ok());
   EXPECT_EQ(again.status.error().code, Code::kAlreadyExists);
   EXPECT_EQ(again.sqlstate, "23505");
-  // A statement that cannot even be prepared is prepared anew the next time.
+  // A statement whose preparation failed is prepared again the next time.
   EXPECT_FALSE(Ask(connection, "SELECT * FROM later").status.ok());
   ASSERT_TRUE(Ask(connection, "CREATE TABLE later()").status.ok());
   EXPECT_TRUE(Ask(connection, "SELECT * FROM later").status.ok());

@@ -1,5 +1,5 @@
-// What TLS promises, on a real server without it, with a certificate that is wrong, and with one
-// that is right.
+// The guarantees of TLS, on a real server without it, with an invalid certificate, and with a
+// valid one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class PostgresTls : public testing::Test {
     while (!answer && io.run_one_for(std::chrono::seconds(20)) > 0) {
     }
     if (!answer) return "no answer";
-    EXPECT_EQ(migrated.ok(), answer->status.ok());  // both ways to connect agree
+    EXPECT_EQ(migrated.ok(), answer->status.ok());  // both ways of connecting agree
     if (!answer->status.ok()) return "error: " + answer->status.error().message;
     return answer->rows.Int(0, 0) != 0 ? "TLS" : "clear";
   }

@@ -43,7 +43,7 @@ class RedisConnection : public testing::Test {
     RunUntil([&] { return answer.has_value(); });
     return answer ? std::move(*answer) : Answer{.status = Error{Code::kInternal, "no answer"}};
   }
-  /// Asks again and again until it is answered: after a loss the first attempts may fail.
+  /// Sends repeatedly until there is an answer: after a loss the first attempts may fail.
   Answer AskPatiently(Connection& connection, const Command& command) {
     Answer answer;
     const auto deadline = std::chrono::steady_clock::now() + 10s;
@@ -224,7 +224,7 @@ TEST_F(RedisConnection, LoadsAScriptThatTheServerForgot) {
   constexpr int kCalls = 200;
   std::vector<std::int64_t> totals;
   for (int i = 0; i < kCalls; ++i) {
-    // In the midst of calls in flight, twice.
+    // Twice while calls are in flight.
     if (i % 100 == 50) connection.Send({"SCRIPT", "FLUSH"}, [](const Answer&) {});
     script.Call(connection, Command{"1", "scripted", "3"},
                 [&](const Answer& a) { totals.push_back(a.status.ok() ? a.reply.integer : -1); });

@@ -44,7 +44,7 @@ TEST(RedisSubscriber, HearsItsChannelsAlsoAfterTheServerWasAway) {
   RunUntil(io, [&] { return heard.size() == 1; });
   EXPECT_EQ(heard, std::vector<std::string>{"b=one"});
 
-  // Several questions whether it lives are answered; no connection is lost.
+  // Several liveness checks are answered; no connection is lost.
   io.restart();
   io.run_for(700ms);
   EXPECT_EQ(lost, 0);

@@ -1,5 +1,5 @@
 // The subscription's thread, a real control plane (go-control-plane), and other threads that read
-// the policies meanwhile. Run under ThreadSanitizer as well, which the whole program is not.
+// the policies concurrently. Run under ThreadSanitizer as well, unlike the whole program.
 
 #include "drivers/xds/subscription.h"
 
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatient{60};
 
-/// A control plane is built with go.
+/// Building the control plane requires go.
 class NeedsGo : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -42,7 +42,7 @@ class NeedsGo : public ::testing::Environment {
 
 const auto* const kNeedsGo = ::testing::AddGlobalTestEnvironment(new NeedsGo);
 
-/// tests/support/xds/main.go, which takes a state a line.
+/// Runs tests/support/xds/main.go, which takes one state per line.
 class Plane {
  public:
   explicit Plane(std::uint16_t port) : port_(port) {
@@ -56,7 +56,7 @@ class Plane {
 
   std::string url() const { return "grpc://127.0.0.1:" + std::to_string(port_); }
   void Set(const std::string& configs) { (file_ << '[' << configs << "]\n").flush(); }
-  /// So many requests a day for each user of the domain `edge`.
+  /// This many requests a day for each user of the domain `edge`.
   void SetPerUser(int limit) {
     Set(R"({"name":"edge","domain":"edge","descriptors":[{"key":"user","rate_limit":{"unit":"DAY","requests_per_unit":)" +
         std::to_string(limit) + "}}]}");
@@ -102,7 +102,7 @@ class SubscriptionTest : public ::testing::Test {
     return Error{Code::kInvalidArgument, policy::yaml::ToString(problems)};
   }
 
-  /// The limit of a user, or 0; as a reactor finds it.
+  /// The limit of a user, or 0, looked up like in a reactor.
   std::int64_t Limit() const {
     const auto set = catalog_.live().Current();
     const policy::Entry user{"user", "anna"};
@@ -160,7 +160,7 @@ TEST_F(SubscriptionTest, ARefusedStateChangesNothingAndTheNextOneIsTaken) {
   ASSERT_TRUE(refusal);
   EXPECT_THAT(*refusal, HasSubstr("unit"));
   EXPECT_EQ(Limit(), 3);
-  plane.SetPerUser(4);  // while the subscription may wait before it refuses again
+  plane.SetPerUser(4);  // while the subscription may be waiting to refuse again
   EXPECT_TRUE(test::WaitUntil([&] { return Limit() == 4; }));
   EXPECT_GE(subscription.refused(), 1U);
 }

@@ -1,5 +1,5 @@
 // A cluster whose slots move and whose masters change: no check is lost or counted twice, as long
-// as nobody is killed; and after that, service goes on.
+// as no node is killed; and after that, the service continues.
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST_F(RedisClusterStore, KeysOfSeveralSlotsAreChargedAllOrNone) {
     EXPECT_TRUE(group.Ask(client, Op::kCharge)) << name;
     EXPECT_EQ(group.decisions[1].remaining, 7) << name;
     EXPECT_EQ(group.decisions[2].remaining, 8) << name;
-    // The first two slots grant it, the third refuses.
+    // The first two slots grant it, the third denies.
     Group refused{{{three, 2, &last}, {one, 3, &quota}, {two, 2, &quota}}};
     EXPECT_FALSE(refused.Ask(client, Op::kCharge)) << name;
     EXPECT_FALSE(refused.decisions[0].allowed()) << name;
@@ -87,7 +87,7 @@ TEST_F(RedisClusterStore, KeysOfSeveralSlotsAreChargedAllOrNone) {
     EXPECT_EQ(look.decisions[0].remaining, 1) << name;
     EXPECT_EQ(look.decisions[1].remaining, 7) << name << ": what was refused stays charged";
     EXPECT_EQ(look.decisions[2].remaining, 8) << name << ": what was refused stays charged";
-    // A slot before the others refuses: nothing was charged yet, and all are told how they stand.
+    // A slot before the others denies: nothing was charged yet, and all return their current state.
     Group early{{{three, 1, &last}, {one, 9, &quota}, {two, 2, &quota}}};
     EXPECT_FALSE(early.Ask(client, Op::kCharge)) << name;
     EXPECT_EQ(early.decisions[2].limit, 10) << name;
@@ -109,7 +109,7 @@ TEST_F(RedisClusterStore, AReservationKeepsToOneSlot) {
   EXPECT_EQ(client.One(Op::kPeek, {"two/p|user:1", 1, &quota}).decision.remaining, 10);
 }
 
-// What waits or is under way when policies change keeps the names it was sorted by.
+// Checks that wait or are under way when policies change keep the names they were sorted by.
 TEST_F(RedisClusterStore, KeysMoveWhenPoliciesSaySo) {
   const auto spread = std::make_shared<KeySpread>();
   Client client({.url = cluster_->url(), .spread = spread});
@@ -135,12 +135,12 @@ TEST_F(RedisClusterStore, FollowsASlotThatMoves) {
   const Quota quota = *Quota::FixedWindow(10, kMaxWindow);
   const std::string key = "moving/p|user:1";
   const std::uint16_t slot = SlotOfKey(key);
-  // The store knows the slot's master before the slot goes elsewhere; its table is then old.
+  // The store knows the slot's master before the slot moves; its table is then outdated.
   EXPECT_EQ(client.One(Op::kPeek, {key, 1, &quota}).decision.remaining, 10);
   const std::size_t from = cluster_->MasterOf(slot);
   const std::size_t to = (from + 1) % test::RedisCluster::kMasters;
 
-  // Half-way: the old master has no such key and says ASK.
+  // Half-way: the old master does not have the key and answers ASK.
   cluster_->BeginMove(slot, to);
   const Client::Answer asked = client.One(Op::kCharge, {key, 1, &quota});
   ASSERT_TRUE(asked.status.ok()) << asked.status.error().message;
@@ -162,7 +162,7 @@ TEST_F(RedisClusterStore, AnOrderlyFailoverLosesNothing) {
   cluster_->Failover(slot);
   for (int i = 0; i < 50; ++i) {
     const Client::Answer answer = client.One(Op::kCharge, {key, 1, &quota});
-    // The old master may have closed the connection, and then nobody knows whether it counted.
+    // The old master may have closed the connection, and then it is unknown whether it counted.
     if (answer.status.ok()) charged += answer.applied ? 1 : 0;
   }
   EXPECT_GE(charged, 99);
@@ -171,7 +171,7 @@ TEST_F(RedisClusterStore, AnOrderlyFailoverLosesNothing) {
   EXPECT_LE(used, 100);
 }
 
-// Last, since it leaves the cluster with a node less.
+// Last, since it leaves the cluster with one node less.
 TEST_F(RedisClusterStore, GoesOnAfterAMasterWasKilled) {
   Client client({.url = cluster_->url()});
   const Quota quota = *Quota::FixedWindow(1'000'000, kMaxWindow);

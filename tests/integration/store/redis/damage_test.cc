@@ -1,5 +1,5 @@
-// Keys that hold what nobody of ours has stored: whoever asks about one is told so, and the others
-// of the same call notice nothing.
+// Keys with contents that Weir did not write: a check of one gets an error, and the others of the
+// same call are not affected.
 
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@ using namespace std::chrono_literals;
 
 struct Damage {
   Quota quota;
-  char letter;        // that the names of its keys end with
-  std::string bytes;  // of the state
+  char letter;        // the last letter of its keys' names
+  std::string bytes;  // the state
 };
 
-// Lengths that no state has; zero widths, endless counts and counts of entries that no list has.
+// Impossible lengths; zero widths, unbounded counts and impossible counts of entries.
 std::vector<Damage> Damages() {
   const Quota bucket = *Quota::TokenBucket(5, 1, 1h);
   const Quota window = *Quota::FixedWindow(5, 24h);
@@ -107,7 +107,7 @@ TEST_F(RedisDamage, WhatIsChargedTogetherWithItIsNotCharged) {
   EXPECT_EQ(client_.One(Op::kPeek, {"good", 0, &hundred_}).decision.remaining, 100);
 }
 
-// The list of a log's entries is a key of its own.
+// The list of a log's entries is a separate key.
 TEST_F(RedisDamage, EntriesOfALogThatAreNone) {
   const Quota log = *Quota::SlidingLog(5, 1h);
   for (const bool other_type : {true, false}) {

@@ -1,5 +1,5 @@
 // The script against the pure steps where numbers are largest: limits to 2^40, windows to 100
-// years, rates of any fraction, widths that divide nothing, clocks that jump and go back.
+// years, rates with any fraction, widths that divide nothing, clocks that jump and go back.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class Draw {
   explicit Draw(std::uint64_t seed) : random_(seed) {}
 
   std::uint64_t Below(std::uint64_t bound) { return random_() % bound; }
-  /// 1 to `most`, each number of digits as likely as any other.
+  /// 1 to `most`, each number of digits equally likely.
   std::int64_t UpTo(std::int64_t most) {
     if (Below(16) == 0) return most;
     const int bits = 64 - __builtin_clzll(static_cast<std::uint64_t>(most));
@@ -114,8 +114,8 @@ class RedisExactness : public testing::TestWithParam<Algorithm> {
 test::RedisServer* RedisExactness::server_ = nullptr;
 
 /// Groups of random steps on one key, on the store and on the model; between groups `move` moves
-/// the clock. Two quotas take turns: one takes over the other's state, in another width, rate or
-/// window.
+/// the clock. Two quotas alternate: each takes over the other's state, with a different width, rate
+/// or window.
 class Trace {
  public:
   Trace(Client& client, const ManualClock& clock, Draw& draw, std::string key,
@@ -129,7 +129,7 @@ class Trace {
   void Run(int groups, const std::function<void()>& move) {
     for (int group = 0; group < groups; ++group) {
       DrawGroup();
-      // Applications of one call, or each in a call of its own, which has scripts of its own.
+      // All applications in one call, or each in a separate call, which uses other scripts.
       if (group % 3 == 0) {
         for (Application& application : batch_) client_.Apply({&application, 1});
       } else {
@@ -220,7 +220,7 @@ TEST_P(RedisExactness, TheScriptDecidesAsThePureStepDoes) {
     clock.Set(round % 4 == 3 ? -static_cast<Nanos>(draw.UpTo(40'000 * kDay))
                              : static_cast<Nanos>(draw.UpTo(60'000 * kDay)));
     const auto move = [&] {
-      // On by a part of the window, by several, or back.
+      // Forward by a part of the window, by several, or back.
       const Nanos window = quotas[0].window().count();
       const auto step = static_cast<Nanos>(draw.UpTo(std::max<Nanos>(window / 3, 1)));
       const std::uint64_t kind = draw.Below(10);

@@ -1,4 +1,4 @@
-// Options::gather: checks that come one by one wait a moment for others and go in one call.
+// Options::gather: checks that arrive one by one wait a moment for others and go in one call.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class RedisGather : public testing::Test {
     }
     return asked.done && asked.application.status.ok() && asked.application.applied;
   }
-  /// How often the server has read something so far.
+  /// How many reads the server has done so far.
   int Reads() {
     const std::string stats = server_.Command({"INFO", "stats"});
     const std::string name = "total_reads_processed:";
@@ -75,7 +75,7 @@ TEST_F(RedisGather, ChecksThatComeOneByOneGoTogether) {
   EXPECT_LT(Reads() - before, 30) << "about one each without it";
 }
 
-// So long that nothing below can happen because the time is over.
+// So long that nothing below can happen because of the timeout.
 constexpr auto kVeryLong = 1h;
 
 TEST_F(RedisGather, TheFirstCheckAfterASilenceWaitsForNobody) {

@@ -1,5 +1,5 @@
-// A single server that forgets, dies, stands still or breaks off: what a store says meanwhile, and
-// that it is exact again afterwards.
+// A single server that loses its data, dies, hangs or disconnects: what a store answers in the
+// meantime, and that it is exact again afterwards.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Options Quick(const std::string& url) {
   return {.url = url, .connections = 2, .connect_timeout = 200ms, .command_timeout = 200ms};
 }
 
-/// Asks until the store decides.
+/// Checks until the store decides.
 Client::Answer Patiently(Client& client, const Charge& charge) {
   Client::Answer answer;
   const auto deadline = std::chrono::steady_clock::now() + 10s;
@@ -44,7 +44,7 @@ TEST(RedisRecovery, AFlushOfScriptsUnderLoadLosesAndRepeatsNothing) {
   Client client({.url = server.url(), .connections = 2});
   const Quota quota = *Quota::FixedWindow(1000, kMaxWindow);
   constexpr std::size_t kBatches = 40;
-  constexpr std::size_t kEach = 50;  // 2,000 ask for 1,000
+  constexpr std::size_t kEach = 50;  // 2,000 checks for 1,000 permits
   const Charge charge{"hot", 1, &quota};
   std::vector<std::vector<Decision>> decisions(kBatches, std::vector<Decision>(kEach));
   std::vector<std::vector<Application>> batches(kBatches, std::vector<Application>(kEach));
@@ -92,7 +92,7 @@ TEST(RedisRecovery, AKilledServerIsToldAndFoundAgain) {
   ASSERT_FALSE(lost.status.ok());
   EXPECT_EQ(lost.status.error().code, Code::kUnavailable);
   server.Start();
-  // What was answered is in the append-only file; what was refused is not.
+  // What was answered is in the append-only file; what was denied is not.
   EXPECT_EQ(Patiently(client, charge).decision.remaining, 1);
 }
 
@@ -103,8 +103,8 @@ TEST(RedisRecovery, AServerThatStandsStillIsGivenUpInTime) {
   const Charge charge{"k", 1, &quota};
   ASSERT_TRUE(client.One(Op::kCharge, charge).status.ok());
   server.Pause();
-  // Some wait for an answer until their time is over; those that come just after a failure are told
-  // at once.
+  // Some wait for an answer until their timeout; those that arrive just after a failure fail
+  // immediately.
   std::vector<std::chrono::nanoseconds> waits;
   for (int i = 0; i < 1000 && waits.size() < 7; ++i) {
     const test::Stopwatch watch;
@@ -116,7 +116,7 @@ TEST(RedisRecovery, AServerThatStandsStillIsGivenUpInTime) {
   ASSERT_EQ(waits.size(), 7U);
   std::sort(waits.begin(), waits.end());
   EXPECT_LT(waits[3], 200ms + 50ms);
-  EXPECT_LT(waits.back(), 1s);  // this machine may stand still, too
+  EXPECT_LT(waits.back(), 1s);  // this machine may stall, too
   server.Resume();
   EXPECT_TRUE(Patiently(client, charge).status.ok());
 }
@@ -187,13 +187,13 @@ TEST(RedisRecovery, KeysExpireByThemselves) {
   for (const Quota& quota : quotas) {
     const Client::Answer first = client.One(Op::kCharge, {"k", 3, &quota});
     ASSERT_TRUE(first.applied) << quota.ToString();
-    // Neither giving back nor releasing makes a key stay for ever.
+    // Neither refunds nor releases make a key permanent.
     client.One(Op::kRefund, {"k", 1, &quota});
     client.One(Op::kRelease, {"k", 1, &quota}, first.decision.lease);
     client.One(Op::kCharge, {"k", 1, &quota});
     client.One(Op::kRefund, {"k", 10, &quota});
   }
-  // Five states, and the entries of two logs, which go after their headers. -1 would be "never".
+  // Five states, and the entries of two logs, which follow their headers. -1 would be "never".
   // Keys expire in steps of 2^34 ns = 17,180 ms: at most 400 + 17,180 ms and a rounding from now.
   for (const char* name : {"kt", "kf", "kl", "kc", "kn"}) {
     const int left = std::stoi(server.Command({"PTTL", std::string("weir:") + name}));
@@ -215,13 +215,13 @@ TEST(RedisRecovery, NoKeyExpiresBeforeItsStateEndsToCount) {
     const Client::Answer peek = client.One(Op::kPeek, {"k", 0, &quota});
     EXPECT_GE(left + 1ms, peek.decision.reset_after) << name << " " << quota.ToString();
   };
-  // Every charge moves the end of the state on by 3 s, through several steps of expiry.
+  // Every charge extends the state's life by 3 s, through several steps of expiry.
   const Quota bucket = *Quota::TokenBucket(1000, 1, 1s);
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(client.One(Op::kCharge, {"k", 3, &bucket}).applied);
     expect_lasting(bucket, "weir:kt");
   }
-  // A quota with a longer window takes over a state that a shorter one has left, and goes on.
+  // A quota with a longer window takes over a state left by a shorter one, and continues it.
   const std::pair<const char*, std::vector<Quota>> changes[] = {
       {"f", {*Quota::FixedWindow(9, 10s), *Quota::FixedWindow(9, 100s)}},
       {"l", {*Quota::SlidingLog(9, 10s), *Quota::SlidingLog(9, 100s)}},
@@ -244,7 +244,7 @@ TEST(RedisRecovery, AFreshKeyExpiresWithinAStepOfItsEnd) {
   Client client({.url = server.url()});
   const Quota fresh[] = {*Quota::TokenBucket(5, 1, 50s), *Quota::FixedWindow(5, 700s),
                          *Quota::AnchoredWindow(5, 700s), *Quota::SlidingCounter(5, 700s, 7)};
-  // The first charge has no answer of the server's to count from, the others do.
+  // For the first charge there is no server time to count from, for the others there is.
   for (int i = 0; i < 2; ++i) {
     for (const Quota& quota : fresh) {
       const std::string key = quota.ToString() + std::to_string(i);
@@ -261,8 +261,8 @@ TEST(RedisRecovery, AFreshKeyExpiresWithinAStepOfItsEnd) {
 }
 
 TEST(RedisRecovery, AClockFarFromOursDecidesAllTheSame) {
-  // The first call has this machine's time as its reference. Nothing says that the server's is the
-  // same, so a scripted server answers as one whose clock is in 1971.
+  // The first call uses this machine's time as its reference. The server's may differ, so a
+  // scripted server answers like one whose clock is in 1971.
   std::atomic<int> calls = 0;
   test::TcpServer server([&calls](test::TcpConnection& peer) {
     peer.ReadThrough("EVALSHA");
@@ -270,7 +270,7 @@ TEST(RedisRecovery, AClockFarFromOursDecidesAllTheSame) {
     peer.Send("*3\r\n$5\r\nstale\r\n$8\r\n31536000\r\n$1\r\n7\r\n");
     peer.ReadThrough("EVALSHA");
     ++calls;
-    // now = 31,536,000 s in ns = 0x0070'09D3'2DA3'0000; the key was not there.
+    // now = 31,536,000 s in ns = 0x0070'09D3'2DA3'0000; the key did not exist.
     peer.Send(std::string("*2\r\n$8\r\n\x00\x00\xA3\x2D\xD3\x09\x70\x00\r\n$0\r\n\r\n", 25));
     peer.ReadAll();
   });

@@ -1,5 +1,5 @@
 // Reservations of token buckets in the script, against the pure steps, where numbers are largest:
-// limits to 2^40, windows to 100 years, rates of any fraction, clocks that jump and go back.
+// limits to 2^40, windows to 100 years, rates with any fraction, clocks that jump and go back.
 
 #include <gtest/gtest.h>
 
@@ -57,8 +57,8 @@ class Trace {
     }
   }
 
-  /// Reservations one after the other, a little dearer than what flows in between, so that each has
-  /// seen another low; then settlements of some at little or nothing, in any order.
+  /// Reservations one after the other, costing a little more than the refill in between, so that
+  /// each has seen another low; then settlements of some at little or nothing, in any order.
   void Grow(const Quota& quota) {
     for (int i = 0; i < 50; ++i) {
       clock_.Advance(std::chrono::milliseconds(Below(1500)));

@@ -18,7 +18,7 @@ namespace {
 
 using test::WaitUntil;
 
-/// One node's watch, which looks very often.
+/// One node's watch, polling very often.
 struct Node {
   explicit Node(const std::string& url) {
     auto opened = StateWatch::Open(
@@ -28,11 +28,11 @@ struct Node {
   }
 
   std::atomic<int> lost{0};
-  std::string failed;  // read when the watch has ended
+  std::string failed;  // read after the watch has ended
   std::unique_ptr<StateWatch> watch;
 };
 
-/// What the server has after at least so many more looks.
+/// Waits for at least `looks` more polls; returns the server's content.
 void AwaitLooks(test::RedisServer& server, int looks) {
   const auto mark = [&] {
     const std::string text = server.Command({"GET", "weir:mark:0#"});
@@ -47,7 +47,7 @@ TEST(StateWatch, IsSilentOnANewServerHoweverManyNodesUseIt) {
   std::vector<std::unique_ptr<Node>> nodes;
   for (int i = 0; i < 4; ++i) nodes.push_back(std::make_unique<Node>(server.url()));
   AwaitLooks(server, 200);
-  // One more that comes to a server with data.
+  // One more that starts on a server with data.
   nodes.push_back(std::make_unique<Node>(server.url()));
   AwaitLooks(server, 50);
   for (const auto& node : nodes) {

@@ -20,7 +20,7 @@ namespace {
 
 using test::WaitUntil;
 
-/// A database that others change, restore and take down. Thread-safe.
+/// A database that others change, restore and shut down. Thread-safe.
 class Place {
  public:
   void Put(std::int64_t changes, std::int64_t capacity) {
@@ -46,7 +46,7 @@ class Place {
     held_ = false;
     released_.notify_all();
   }
-  /// "unknown" is one that gets no answer.
+  /// "unknown" stands for a write that gets no answer.
   Result<std::int64_t> Write(const std::string& target) {
     std::unique_lock lock(mutex_);
     ++writing_;
@@ -79,7 +79,7 @@ class Place {
   Snapshot all_;
 };
 
-/// Reads a Place. Nothing is changed through it but the audit log.
+/// Reads a Place. Only the audit log is changed through it.
 class Reader final : public Ledger {
  public:
   explicit Reader(Place& place) : place_(place) {}
@@ -108,7 +108,7 @@ class Reader final : public Ledger {
   Place& place_;
 };
 
-// Restored from a backup of change 3, then changed twice by others: 5 again, but another 5.
+// Restored from a backup of change 3, then changed twice by others: 5 again, but a different 5.
 TEST(SharedPolicyStore, ADatabaseThatWasRestoredWhileItWasDownIsReadAgainThoughItsCountIsTheSame) {
   Place place;
   place.Put(5, 10);
@@ -138,14 +138,14 @@ TEST(SharedPolicyStore, WhatWasAskedForBeforeItIsClosedIsMade) {
       SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, std::move(options));
   ASSERT_TRUE(store.ok());
   place.Hold();
-  int answers = 0;  // under the store's thread until it is closed
+  int answers = 0;  // used by the store's thread until it is closed
   for (const char* target : {"a", "b", "c"}) {
     (*store)->Append({.target = target},
                      [&](const Result<std::int64_t>& id) { answers += id.ok() ? 1 : 0; });
   }
   ASSERT_TRUE(WaitUntil([&] { return place.writing() == 1; }));
   std::thread closing([&] { (*store)->Close(); });
-  // From then on it takes nothing more.
+  // From then on it accepts nothing more.
   std::atomic<int> refused{0};
   EXPECT_TRUE(WaitUntil([&] {
     (*store)->FindEntry(1, [&](const Result<AuditEntry>& entry) {
@@ -165,7 +165,7 @@ TEST(SharedPolicyStore, WhatWasNotBegunIsNotUnknown) {
   auto store = SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, {});
   ASSERT_TRUE(store.ok());
   place.Hold();
-  std::vector<std::optional<Code>> told;  // under the store's thread until it is closed
+  std::vector<std::optional<Code>> told;  // used by the store's thread until it is closed
   const auto append = [&](const char* target) {
     (*store)->Append({.target = target}, [&](const Result<std::int64_t>& id) {
       told.push_back(id.ok() ? std::nullopt : std::optional(id.error().code));
@@ -173,7 +173,7 @@ TEST(SharedPolicyStore, WhatWasNotBegunIsNotUnknown) {
   };
   append("a");
   ASSERT_TRUE(WaitUntil([&] { return place.writing() == 1; }));
-  append("unknown");  // these two are taken together
+  append("unknown");  // these two are written together
   append("b");
   place.Release();
   (*store)->Close();

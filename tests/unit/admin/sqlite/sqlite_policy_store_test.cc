@@ -1,4 +1,4 @@
-// What SQLite alone does; what all stores do is in tests/conformance/policy.
+// Tests of SQLite only; those of all stores are in tests/conformance/policy.
 
 #include "admin/sqlite/sqlite_policy_store.h"
 
@@ -54,7 +54,7 @@ TEST_F(SqlitePolicyStoreTest, TheLatestThousandVersionsOfAPolicyAreKept) {
                   ->Read([](weir::sqlite::Connection& connection) -> Status {
                     const auto all = ReadVersions(connection, "busy", 10'000);
                     EXPECT_THAT(*all, SizeIs(kMaxVersions));
-                    EXPECT_EQ(VersionIn(all->back().after), 6);  // 1 to 5 are gone
+                    EXPECT_EQ(VersionIn(all->back().after), 6);  // 1 to 5 were removed
                     EXPECT_THAT(*ReadVersions(connection, "other", 10), SizeIs(2));
                     return {};
                   })

@@ -1,4 +1,4 @@
-// What a server that means ill can get out of us. Real servers are in tests/integration/drivers.
+// What a malicious server can make us reveal. Real servers are in tests/integration/drivers.
 
 #include "drivers/mysql/connection.h"
 
@@ -18,7 +18,7 @@ std::string Packet(char number, const std::string& payload) {
   return std::string{static_cast<char>(payload.size()), 0, 0, number} + payload;
 }
 
-/// A server's first words, which ask for this way to log in.
+/// A server's greeting, which requests this authentication plugin.
 std::string Greeting(const std::string& plugin) {
   return "\x0a"s + "8.0.30\0"s + "\1\0\0\0"s + "12345678\0"s + "\0\xa2"s + "\x2d"s + "\2\0"s +
          "\x0a\0"s + "\x15"s + std::string(10, '\0') + "123456789012\0"s + plugin + "\0"s;
@@ -30,7 +30,7 @@ std::string Read(test::TcpConnection& connection) {
                          256U * static_cast<unsigned char>(head[1]));
 }
 
-/// All that a client says to a server that greets with one way to log in and then asks for another.
+/// All bytes a client sends to a server that greets with one plugin and then requests another.
 std::string Said(const std::string& first, const std::string& second) {
   std::mutex mutex;
   std::string said;

@@ -73,7 +73,7 @@ TEST(PostgresUrl, EachHostIsATargetOfItsOwn) {
   EXPECT_EQ(ValueOf(hosts[0], "host") + ":" + ValueOf(hosts[0], "port"), "a:1");
   EXPECT_EQ(ValueOf(hosts[1], "host") + ":" + ValueOf(hosts[1], "port"), "b:2");
   EXPECT_EQ(ValueOf(hosts[1], "dbname"), "d");
-  // One port is for all of them.
+  // A single port applies to all hosts.
   EXPECT_EQ(ValueOf(Target::Parse("postgres:///d?host=a,b&port=7")->Hosts()[1], "port"), "7");
   EXPECT_FALSE(Target::Parse("postgres://u@a/d")->wants_primary());
   EXPECT_FALSE(Target::Parse("postgres://u@a,b/d?target_session_attrs=any")->wants_primary());

@@ -1,4 +1,4 @@
-// What a server that answers in a cluster's place can make of us. Real clusters are in
+// What a server that impersonates a cluster can do to us. Real clusters are in
 // tests/integration/store/redis.
 
 #include "drivers/redis/cluster.h"
@@ -27,12 +27,12 @@ class FalseNode {
  private:
   void Serve(test::TcpConnection& connection) {
     while (true) {
-      // The name of the next command is all that matters.
+      // Only the name of the next command matters.
       const std::string read = connection.ReadThrough("\r\n");
       if (read.empty()) return;
       if (read == "CLUSTER\r\n") connection.Send(slots_(server_.port()));
       if (read != "EVALSHA\r\n") continue;
-      // Addresses of this machine where nobody listens.
+      // Addresses of this machine on which nothing listens.
       const int next = next_++;
       connection.Send("-MOVED 1 127.1." + std::to_string(next / 250) + "." +
                       std::to_string(1 + next % 250) + ":1\r\n");
@@ -50,7 +50,7 @@ std::string Range(std::uint16_t port) {
 
 class ClusterTest : public ::testing::Test {
  protected:
-  /// Calls the cluster so many times at once, and waits for the answers.
+  /// Makes `calls` concurrent calls to the cluster, and waits for the answers.
   void Call(Cluster& cluster, int calls) {
     int left = calls;
     for (int i = 0; i < calls; ++i) {
@@ -78,7 +78,7 @@ class ClusterTest : public ::testing::Test {
   const Script script_{"return 1"};
 };
 
-// A range for each byte of a reply, each of all slots, would be a long time of looking.
+// A reply with many ranges, each of all slots, would take very long to process.
 TEST_F(ClusterTest, SlotsThatAreNamedTwiceAreReadOnce) {
   FalseNode node([](std::uint16_t port) { return "*2\r\n" + Range(port) + Range(1); });
   const auto masters = std::make_shared<Masters>(16);

@@ -15,7 +15,7 @@ TEST(RedisSlot, IsThatOfTheFirstTag) {
   EXPECT_EQ(SlotOf("a{123456789}b"), 12739);
   EXPECT_EQ(SlotOf("{123456789}{x}"), 12739);
   EXPECT_EQ(SlotOf("{{123456789}"), SlotOf("x{{123456789}y"));
-  EXPECT_NE(SlotOf("{}123456789"), SlotOf("123456789"));  // an empty tag is none
+  EXPECT_NE(SlotOf("{}123456789"), SlotOf("123456789"));  // an empty tag does not count
 }
 
 }  // namespace

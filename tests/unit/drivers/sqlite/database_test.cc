@@ -88,7 +88,7 @@ TEST_F(DatabaseTest, AWriteThatWasToldDoneIsReadAtOnceAndAfterReopening) {
 TEST_F(DatabaseTest, AFailedJobLosesOnlyItsOwnChanges) {
   auto database = OpenMigrated();
   ASSERT_TRUE(database->WriteAndWait(Insert("taken")).ok());
-  // All four are queued behind a job that waits, so that one transaction takes them.
+  // All four are queued behind a blocked job, so that one transaction includes them.
   std::promise<void> go;
   std::vector<std::promise<Status>> told(4);
   database->Write(
@@ -119,7 +119,7 @@ TEST_F(DatabaseTest, AFailedJobLosesOnlyItsOwnChanges) {
   ASSERT_FALSE(thrown.ok());
   EXPECT_THAT(thrown.error().message, HasSubstr("boom"));
   EXPECT_TRUE(told[3].get_future().get().ok());
-  EXPECT_EQ(Count(*database), 3);  // taken, before, after; not half
+  EXPECT_EQ(Count(*database), 3);  // accepted, before, after; no half transaction
 }
 
 TEST_F(DatabaseTest, ManyWritersShareCommitsAndLoseNothing) {
@@ -137,7 +137,7 @@ TEST_F(DatabaseTest, ManyWritersShareCommitsAndLoseNothing) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // Jobs run in order, so when a later one is done all those before it are.
+  // Jobs run in order, so when a later one is done all earlier ones are.
   ASSERT_TRUE(database->WriteAndWait(Insert("last")).ok());
   EXPECT_EQ(ok.load(), kThreads * kEach);
   EXPECT_EQ(Count(*database), kThreads * kEach + 1);
@@ -263,7 +263,7 @@ TEST_F(DatabaseTest, StatementsKeepEmptyTextAndNullApart) {
                   .ok());
 }
 
-// SQLite's shared lock: 510 bytes from 2 behind 1 GiB, as its file format documents.
+// SQLite's shared lock: 510 bytes from 2 after 1 GiB, as documented in its file format.
 bool IsLockedByAnother(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct flock lock {};
@@ -277,11 +277,11 @@ bool IsLockedByAnother(const std::string& path) {
 }
 
 // Without the lock, `sqlite3 weir.db .backup` on a running service would remove its -wal file, and
-// what is answered from then on would be gone after a crash.
+// everything acknowledged from then on would be lost in a crash.
 TEST_F(DatabaseTest, OtherProgramsSeeThatTheFileIsInUse) {
   auto database = OpenMigrated();
   ASSERT_TRUE(database->WriteAndWait(Insert("a")).ok());
-  // As components do when they migrate: one more connection that comes and goes.
+  // As components do when they migrate: they open and close one more connection.
   ASSERT_TRUE(database->Migrate("items", kSteps).ok());
   auto second = Open();
   second.reset();

@@ -1,4 +1,4 @@
-// What a server that means ill can make of a stream. Real control planes are in
+// What a malicious server can do to a stream. Real control planes are in
 // tests/integration/drivers/xds.
 
 #include "drivers/xds/grpc_stream.h"
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace h2 = test::h2;
 
-/// As a server begins: its settings, and `:status: 200`.
+/// How a server begins: its settings, and `:status: 200`.
 std::string Begin() {
   return h2::Frame(h2::kSettings, h2::kNone, 0) + h2::Frame(h2::kSettings, h2::kAck, 0) +
          h2::Frame(h2::kHeaders, h2::kEndHeaders, 1, "\x88");
@@ -30,7 +30,7 @@ Server At(const test::TcpServer& server) {
 TEST(GrpcStream, AServerThatDoesNotReadEndsTheStream) {
   test::TcpServer server([](test::TcpConnection& connection) {
     connection.Send(Begin());
-    // Reads what a client says first, and gives no window for more.
+    // Reads the client's first bytes, and grants no window for more.
     (void)connection.ReadAll();
   });
   GrpcStream stream(At(server), "/a/B");

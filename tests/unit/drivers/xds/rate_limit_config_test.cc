@@ -45,7 +45,7 @@ TEST(RateLimitConfig, QuotaMode) {
   EXPECT_TRUE(definitions[0].quota_mode);
 }
 
-// As bytes: the field's number and type are the protocol's.
+// Encoded by hand, with the field's number and type from the protocol.
 std::string WithMetadata(const google::protobuf::Struct& metadata) {
   wire::RateLimitConfig config = OneLimit(4, 3);
   wire::Descriptor& descriptor = *config.mutable_descriptors(0);
@@ -71,7 +71,7 @@ TEST(RateLimitConfig, MetadataIsThatOfAFile) {
       << definitions[0].metadata;
 }
 
-// Else a state that is sent again would look like a change.
+// Otherwise a state that is sent again would look like a change.
 TEST(RateLimitConfig, TheSameMetadataIsTheSameText) {
   google::protobuf::Struct forth;
   google::protobuf::Struct back;
@@ -123,7 +123,7 @@ TEST(RateLimitConfig, TextsMeanThemselvesWhateverTheyHold) {
   EXPECT_EQ(policies.at(0).match.at(0).text, "\"]}, { # : *\n\t\\x");
 }
 
-// A field that we do not know may say that something is not to be limited.
+// An unknown field may exempt something from limits.
 TEST(RateLimitConfig, AFieldThatIsNotKnownIsRefusedUnlessLenient) {
   wire::RateLimitConfig config = OneLimit(1, 1);
   wire::Descriptor& descriptor = *config.mutable_descriptors(0);

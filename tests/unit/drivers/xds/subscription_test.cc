@@ -1,4 +1,4 @@
-// The conversation with a control plane is tested with a real one in tests/integration/drivers/xds
+// The exchange with a control plane is tested with a real one in tests/integration/drivers/xds
 // and tests/e2e/xds.
 
 #include "drivers/xds/subscription.h"
@@ -24,7 +24,7 @@ TEST(Subscription, SaysOnceThatNobodyIsThereAndEndsAtOnce) {
   std::condition_variable changed;
   std::vector<std::string> told;
   SubscriptionOptions options;
-  options.server.url = "grpc://127.0.0.1:1";  // where nobody listens
+  options.server.url = "grpc://127.0.0.1:1";  // nothing listens there
   options.first_pause = std::chrono::milliseconds(1);
   options.longest_pause = std::chrono::milliseconds(1);
   options.on_state = [](const State&) { return Status(); };

@@ -25,7 +25,7 @@ TEST(NotifyJson, ReadsALimitUnderEitherNames) {
   const notify::UserLimit wanted{"42", 5, 10, 0, 0};
   EXPECT_EQ(*ParseLimit(R"({"userId":"42","rateLimit":5,"timeWindow":10})"), wanted);
   EXPECT_EQ(*ParseLimit(R"({"user_id":42,"rate_limit":5,"time_window":10})"), wanted);
-  // A number is minutes, as it has always been; a text says its unit.
+  // A number is minutes, as always; a string includes its unit.
   for (const char* window : {"10m", "600s", "PT10M"}) {
     EXPECT_EQ(
         *ParseLimit(R"({"userId":"42","rateLimit":5,"timeWindow":")" + std::string(window) + "\"}"),
@@ -70,7 +70,7 @@ TEST(NotifyJson, AFieldThatIsNearlyOneOfOursIsRefused) {
   EXPECT_EQ(SendProblem(begin + R"(,"idempotency_key":"k","priority":1})"), "none");
 }
 
-// They are replaced as a whole: what is misspelt would be lifted.
+// They are replaced as a whole: a misspelled preference would be removed.
 TEST(NotifyJson, AMisspeltPreferenceIsRefused) {
   EXPECT_THAT(
       ParsePreferences(R"({"optout":["sms"]})", "u").error().message,

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using weir::test::WaitUntil;
 
-/// Keeps what it delivers, and fails as long as it is told to.
+/// Records what it delivers, and fails as often as it is told to.
 class FakeProvider final : public Provider {
  public:
   Status Deliver(const Event& event) override {
@@ -200,12 +200,12 @@ TEST_F(EmbeddedGateway, TriesAgainAndThenKeepsADeadLetter) {
   ASSERT_TRUE(Send({"u", "lost"}).ok());
   ASSERT_TRUE(WaitUntil([&] { return sender_->dead_letters() == 1; }));
   const int attempts = provider_.attempts();
-  provider_.Fail(1, Code::kInvalidArgument);  // trying again cannot help
+  provider_.Fail(1, Code::kInvalidArgument);  // retrying cannot help
   ASSERT_TRUE(Send({"u", "wrong"}).ok());
   ASSERT_TRUE(WaitUntil([&] { return sender_->dead_letters() == 2; }));
   EXPECT_EQ(provider_.attempts(), attempts + 1);
   EXPECT_THAT(provider_.messages(), ElementsAre("late"));
-  // Told by the sender right after it counts a dead letter.
+  // Reported by the sender right after it counts a dead letter.
   EXPECT_TRUE(WaitUntil([&] { return gateway_->outbox() == 0U; }));
 }
 

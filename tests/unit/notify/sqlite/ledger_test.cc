@@ -1,4 +1,4 @@
-// What became of messages in the embedded gateway: states, dead letters, quiet hours.
+// States of messages in the embedded gateway: dead letters, quiet hours.
 
 #include "notify/sqlite/ledger.h"
 
@@ -24,8 +24,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using weir::test::WaitUntil;
 
-/// Refuses messages whose text begins with "bad", for good, is never ready for "busy" ones, and is
-/// away if told so.
+/// Refuses messages whose text begins with "bad" permanently, is never ready for "busy" ones, and
+/// can be down.
 class MoodyProvider final : public Provider {
  public:
   Status Deliver(const Event& event) override {
@@ -293,7 +293,7 @@ TEST_F(EmbeddedLedger, UsersAreListedPageByPage) {
   EXPECT_EQ(rest[0].user_id, "z");
 }
 
-// A file that a release before states wrote, with an event in the outbox and two dead letters.
+// A file written by a release before states, with an event in the outbox and two dead letters.
 TEST(EmbeddedLedgerUpgrade, MessagesOfBeforeHaveStates) {
   const test::TempDir dir;
   const auto event = [](const std::string& id) {

@@ -64,7 +64,7 @@ TEST(AccessLog, ReadsJsonLinesByTheNamesThatServersGive) {
   EXPECT_EQ(record->at, 5 * kSecond / 4);
   EXPECT_EQ(record->user, "");
   EXPECT_EQ(record->route, "/p");
-  // As large as this it is milliseconds: 1,700,000,000 s.
+  // A number this large is in milliseconds: 1,700,000,000 s.
   EXPECT_EQ(parser.Parse(R"({"ts":1700000000000,"ip":"a"})")->at, 1'700'000'000 * kSecond);
 }
 

@@ -1,4 +1,4 @@
-// What is decided in turns: of calls that end meanwhile, and how much of it there can be.
+// Calls decided in turns: those that end in between, and how many there can be.
 
 #include "protocol/grpc/decider.h"
 
@@ -93,7 +93,7 @@ TEST_F(DeciderTest, OthersOfItsBurstAreAnswered) {
   EXPECT_EQ(response.responses_size(), 700);
 }
 
-// 10,000 checks weigh 7.3 MiB and their message, so two fit in 16 MiB: 2 × 19 turns are left.
+// 10,000 checks weigh 7.3 MiB plus their message, so two fit in 16 MiB: 2 × 19 turns are left.
 TEST_F(DeciderTest, LittleIsDecidedInTurnsAtATime) {
   std::vector<std::unique_ptr<Session>> servers;
   std::vector<std::unique_ptr<H2Client>> clients;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A limiter that writes down what it is asked and answers as a test tells it to, at once or later.
+// A limiter that records its checks and answers as a test tells it to, immediately or later.
 
 #include <functional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace weir::grpc::testing {
 
-/// A check as it was asked, with copies of what it pointed to.
+/// A check as it was received, with copies of what it pointed to.
 struct Asked {
   std::string domain;
   std::vector<std::vector<std::pair<std::string, std::string>>> descriptors;
@@ -50,7 +50,7 @@ class FakeLimiter final : public limiter::Limiter {
   void SetTracer(telemetry::Tracer* tracer) { tracer_ = tracer; }
 
   void AnswerLater() { later_ = true; }
-  /// Completes the call that was made as the i-th of those that wait.
+  /// Completes the i-th of the waiting calls.
   void Complete(std::size_t i) { std::exchange(waiting_.at(i), nullptr)(); }
 
   const std::vector<Asked>& asked() const { return asked_; }

@@ -1,7 +1,7 @@
 #pragma once
 
 // A gRPC client that exists only as bytes, for tests of the server's session: nghttp2's client side
-// with a map of what came back. Exchange moves bytes between the two in pieces of any size.
+// with a map of the answers. Exchange moves bytes between the two in pieces of any size.
 
 #include <google/protobuf/message_lite.h>
 
@@ -23,7 +23,7 @@ namespace weir::grpc::testing {
 std::string Framed(std::string_view message, char flag = 0);
 std::string Framed(const google::protobuf::MessageLite& message);
 
-/// Header fields beside those every call has; one of the same name replaces the default.
+/// Header fields added to those of every call; one of the same name replaces the default.
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 struct Answer {
@@ -34,10 +34,10 @@ struct Answer {
   bool closed = false;
   std::uint32_t error = 0;  ///< HTTP/2 error code with which it closed
 
-  /// grpc-status, wherever it came; empty if it did not.
+  /// grpc-status, wherever it was sent; empty if it was not.
   std::string status() const;
   std::string message() const;
-  /// The messages of the body; whatever is incomplete at its end is left out.
+  /// The messages of the body; an incomplete one at its end is left out.
   std::vector<std::string> messages() const;
 };
 
@@ -48,7 +48,7 @@ class H2Client {
   H2Client(const H2Client&) = delete;
   H2Client& operator=(const H2Client&) = delete;
 
-  /// Begins a call with `body` as its data, and ends it unless `keep_open`.
+  /// Starts a call with `body` as its data, and ends it unless `keep_open`.
   std::int32_t Call(const std::string& path, std::string body, const Fields& fields = {},
                     bool keep_open = false);
   /// More data for a call that was kept open.
@@ -64,12 +64,12 @@ class H2Client {
   std::size_t pings_answered() const noexcept { return pings_answered_; }
   std::uint32_t peer_max_streams() const;
 
-  /// What the client wants to send now.
+  /// The bytes that the client wants to send now.
   std::string Output();
   void Input(std::string_view bytes);
 
-  /// Both ways until neither has anything to say, `piece` bytes at a time to the server. False once
-  /// the server's session is over.
+  /// Both ways until neither has anything to send, `piece` bytes at a time to the server. False
+  /// once the server's session is over.
   bool Exchange(Session& server, std::size_t piece = 1 << 20);
 
   nghttp2_session* h2() noexcept { return h2_; }

@@ -78,7 +78,7 @@ TEST_F(HealthTest, WatchersThatWentAwayAreForgotten) {
   EXPECT_EQ(client_->answer(cancelled).messages().size(), 1U);
   EXPECT_EQ(client_->answer(kept).messages().size(), 2U);
   server_.reset();
-  health_.SetServing(true);  // nobody is left to tell
+  health_.SetServing(true);  // no watcher is left to notify
 }
 
 TEST_F(HealthTest, ALongNameIsAnswered) {
@@ -119,7 +119,7 @@ TEST_F(HealthTest, AllConnectionsTogetherHaveABoundedNumberOfWatchers) {
   EXPECT_EQ(watching, Health::kMaxWatchers);
 }
 
-// Calls are numbered by each connection, so two of them have the same number.
+// Calls are numbered per connection, so two of them can have the same number.
 TEST_F(HealthTest, AWatcherOfAnotherConnectionIsNotForgottenWithIt) {
   Session other(services_, {}, clock_, *this);
   H2Client second;

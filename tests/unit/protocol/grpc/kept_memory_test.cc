@@ -1,4 +1,4 @@
-// What methods keep of messages that are over: hardly anything, whatever was in them.
+// The memory that methods keep of finished messages: very little, whatever was in them.
 
 #include <malloc.h>
 
@@ -42,7 +42,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
-/// Admits everything, with a verdict for each descriptor, at once or when it is told to.
+/// Admits everything, with a verdict for each descriptor, immediately or when told to.
 class LaxLimiter final : public limiter::Limiter {
  public:
   void Decide(std::span<limiter::Check> checks, store::Done done) override {
@@ -71,12 +71,12 @@ class KeptMemoryTest : public SessionTest {
     services_.Add(std::string(kShouldRateLimitPath), MakeShouldRateLimit(decider_, {}));
     services_.Add(std::string(kStreamRateLimitQuotasPath), MakeStreamRateLimitQuotas(streams_));
     services_.OnBurstEnd([this] { decider_.Flush(); });
-    // The tables of the first call stay.
+    // The tables of the first call remain allocated.
     EXPECT_EQ(Ask("/weir.v1.Limiter/CheckBatch", Framed("")), "0");
   }
   ~KeptMemoryTest() override { server_.reset(); }
 
-  /// On a connection of its own, since a client keeps its answers.
+  /// On a new connection, since a client keeps its answers.
   std::string Ask(const std::string& path, const std::string& body, const Fields& fields = {}) {
     Restart(options_);
     return CallAndWait(path, body, fields).status();

@@ -23,7 +23,7 @@ TEST(MessageParts, AreCountedAlongTheirPath) {
   EXPECT_EQ(Count(""), 0U);
   EXPECT_EQ(Count(Part(1, "domain")), 0U);
   EXPECT_EQ(Count(Part(2, "")), 1U);
-  // A descriptor with two entries, whose texts are no parts of their own, and one with none.
+  // A descriptor with two entries, whose strings do not count as parts, and one with none.
   const std::string entry = Part(1, Part(1, "key") + Part(2, "value"));
   EXPECT_EQ(Count(Part(1, "d") + Part(2, entry + entry) + Part(2, "")), 4U);
 }
@@ -35,7 +35,7 @@ TEST(MessageParts, OtherFieldsArePassedOver) {
       "\x29\x12\x12\x12\x12\x12\x12\x12\x12"  // field 5, eight bytes
       "\x33\x34";                             // field 6, an empty group
   EXPECT_EQ(Count(others + Part(2, others + Part(1, "")) + others + Part(2, "")), 3U);
-  // A tag may be written in more bytes than it needs.
+  // A tag may be encoded in more bytes than necessary.
   EXPECT_EQ(Count(std::string("\x92\x80\x00\x00", 4)), 1U);
 }
 

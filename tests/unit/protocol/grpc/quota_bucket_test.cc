@@ -17,7 +17,7 @@ QuotaFacts Limited(std::int64_t per_second, std::int64_t remaining) {
   return {.limited = true, .per_second = per_second, .remaining = remaining};
 }
 
-/// Asks and is granted everything; returns what was charged.
+/// Requests permits and is granted all of them; returns what was charged.
 std::int64_t Grant(QuotaBucket& bucket, Nanos now, const QuotaFacts& facts) {
   auto ask = bucket.Begin(now);
   std::int64_t charged = ask.cost;
@@ -32,7 +32,7 @@ TEST(QuotaBucket, AsksWhatAppliesBeforeItCharges) {
   const auto ask = bucket.OnAnswer(kSecond, Limited(100, 1000), true);
   ASSERT_TRUE(ask.has_value());
   EXPECT_EQ(ask->rate, 100);
-  EXPECT_EQ(ask->cost, 100 + 125);  // a full bucket, and what flows in until after the next push
+  EXPECT_EQ(ask->cost, 100 + 125);  // a full bucket, and the refill until after the next push
 }
 
 TEST(QuotaBucket, WhatNoPolicyLimitsIsNotCharged) {
@@ -58,11 +58,11 @@ TEST(QuotaBucket, ALatePushIsPaidForAfterwards) {
 TEST(QuotaBucket, AfterAnExpiryTheBucketIsNewAndPaidInFull) {
   QuotaBucket bucket(0);
   Grant(bucket, kSecond, Limited(100, 1000));
-  // 3.25 s of it were spent without a push, and 1.25 s were paid for.
+  // 3.25 s of it were spent without a push, and 1.25 s were charged.
   EXPECT_EQ(Grant(bucket, 60 * kSecond, Limited(100, 500)), 200 + 100 + 125);
 }
 
-// Asked while it lived, answered when the Envoy had let it expire: to the Envoy it is a new one.
+// Requested while it lived, answered after the Envoy's bucket expired: for the Envoy it is new.
 TEST(QuotaBucket, AnAnswerThatComesAfterTheExpiryIsFollowedByAChargeForANewBucket) {
   QuotaBucket bucket(0);
   EXPECT_EQ(Grant(bucket, kSecond, Limited(100, 1000)), 225);
@@ -70,7 +70,7 @@ TEST(QuotaBucket, AnAnswerThatComesAfterTheExpiryIsFollowedByAChargeForANewBucke
   const Nanos late = 4 * kSecond + kSecond / 5;
   const auto ask = bucket.OnAnswer(late, Limited(100, 1000), true);
   ASSERT_TRUE(ask.has_value());
-  // 3.2 s flowed in, 1.25 s ahead and a full bucket are to come; 225 - 100 and 100 are paid.
+  // 3.2 s were refilled, 1.25 s ahead and a full bucket are to come; 225 - 100 and 100 are charged.
   EXPECT_EQ(ask->cost, 320 + 125 + 100 - 225);
   EXPECT_FALSE(bucket.OnAnswer(late, Limited(100, 1000), true).has_value());
   EXPECT_EQ(bucket.rate(), 100);
@@ -99,7 +99,7 @@ TEST(QuotaBucket, AsksForLessAFewTimesAndThenForNothing) {
   QuotaBucket bucket(0);
   bucket.Begin(kSecond);
   std::vector<std::int64_t> rates;
-  // There seems to be plenty, but all of it is refused: somebody else is quicker.
+  // There seems to be plenty, but all of it is denied: another node is faster.
   while (const auto ask = bucket.OnAnswer(kSecond, Limited(1000, 100'000), false)) {
     rates.push_back(ask->rate);
   }
@@ -114,14 +114,14 @@ TEST(QuotaBucket, WhatWasNotSentIsNotSpent) {
   ASSERT_TRUE(ask.has_value());
   EXPECT_EQ(ask->cost, 225);
   EXPECT_FALSE(bucket.OnAnswer(kSecond, Limited(100, 1000), true));
-  // The 125 that would have flowed in are still paid for; the full bucket is a new one.
+  // The 125 that would have been refilled are still charged; the full bucket is a new one.
   EXPECT_EQ(bucket.Begin(2 * kSecond).cost, 100);
 }
 
 TEST(QuotaBucket, DemandLowersWhatIsAssigned) {
   QuotaBucket bucket(0);
   Grant(bucket, kSecond, Limited(100, 1000));
-  bucket.Report(2 * kSecond, Seconds(5), 35);  // 7 a second, and one for the rest
+  bucket.Report(2 * kSecond, Seconds(5), 35);  // 7 a second, plus one for a fraction
   EXPECT_EQ(Grant(bucket, 2 * kSecond, Limited(100, 1000)), 0);
   EXPECT_EQ(bucket.rate(), 12);
 }
@@ -179,7 +179,7 @@ TEST(QuotaBucket, RequestsInFlightCannotBeAssigned) {
 TEST(QuotaBucket, WhatACutOffEnvoyMaySpendIsOwed) {
   QuotaBucket bucket(0);
   Grant(bucket, kSecond, Limited(100, 1000));
-  // Pushed for 3 s, and a quarter for its way; 1.25 s are paid for.
+  // Pushed for 3 s, and a quarter for its latency; 1.25 s are charged.
   EXPECT_EQ(bucket.Abandon(kSecond + kSecond / 2), 200);
   EXPECT_EQ(bucket.Abandon(kSecond + kSecond / 2), 0);
 }

@@ -1,4 +1,4 @@
-// What the answer of the limiter says about a bucket of the rate limit quota service.
+// How the limiter's answer becomes the facts about a bucket of the rate limit quota service.
 
 #include "protocol/grpc/quota_messages.h"
 

@@ -1,5 +1,5 @@
-// Envoys that spend whatever they can, on what QuotaBucket assigns them: what they admit is held
-// against what was charged for it, and against the bound of docs/design/rlqs.md.
+// Envoys that spend as much as they can of what QuotaBucket assigns them: their admissions are
+// compared with what was charged for them, and with the bound of docs/design/rlqs.md.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ QuotaFacts Limited(std::int64_t per_second, std::int64_t remaining) {
   return {.limited = true, .per_second = per_second, .remaining = remaining};
 }
 
-// An Envoy as it was observed: its bucket carries over, grows in proportion, and begins full after
-// an expiry or a refusal of everything. It admits whatever it can.
+// An Envoy as observed in reality: its bucket carries over, grows in proportion, and starts full
+// after an expiry or a denial of everything. It admits as much as it can.
 class GreedyEnvoy {
  public:
   void Receive(Nanos now, std::int64_t rate) {
@@ -65,7 +65,7 @@ struct Held {
 };
 
 /// One simulated second of a handful of Envoys on one limit. Admissions are replayed through the
-/// exact step with T = 2.5 s more of capacity, as docs/design/rlqs.md states it, and no Envoy is
+/// exact step with T = 2.5 s more of capacity, as docs/design/rlqs.md states, and no Envoy is
 /// ever ahead of what was charged for it.
 void Simulate(std::uint32_t seed) {
   std::minstd_rand random(seed);
@@ -116,9 +116,9 @@ void Simulate(std::uint32_t seed) {
   EXPECT_GT(admitted, 0) << "seed " << seed;
 }
 
-/// The same for a store that takes up to three seconds for an answer while time goes on. In the
-/// long run each Envoy has spent no more than was charged for it, and what it would be if it ended
-/// now.
+/// The same for a store that takes up to three seconds for an answer while time passes. In the
+/// long run each Envoy has spent no more than was charged for it, plus what would be charged if it
+/// ended now.
 void SimulateSlowStore(std::uint32_t seed) {
   std::minstd_rand random(seed);
   const auto draw = [&random](std::int64_t from, std::int64_t to) {
@@ -173,8 +173,8 @@ TEST(QuotaSimulation, ManyEnvoysTogetherKeepTheStatedBound) {
   }
 }
 
-/// Three Envoys that want all of it; the last comes when the others have everything. Returns what
-/// each was admitted in the second half of two minutes.
+/// Three Envoys that each want the whole limit; the last one starts when the others have used
+/// everything. Returns what each was admitted in the second half of two minutes.
 std::array<std::int64_t, 3> Share(std::int64_t rate, std::int64_t capacity, std::uint32_t seed) {
   std::minstd_rand random(seed);
   const auto draw = [&random](std::int64_t from, std::int64_t to) {

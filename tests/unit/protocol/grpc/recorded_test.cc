@@ -1,4 +1,4 @@
-// What envoyproxy/ratelimit answered, request by request, against what we answer: the same limits
+// The answers of envoyproxy/ratelimit, request by request, compared with ours: the same limits
 // (recorded/limits.yaml), the same requests at the same seconds, every field of every answer.
 
 #include <gmock/gmock.h>
@@ -45,9 +45,9 @@ Message Convert(const Value& value) {
   return message;
 }
 
-/// The recorded version never refused by a limit in quota mode and showed it as OK, without a time.
-/// Later ones show it as it is, and refuse a request all of whose quotas are over; so do we. True
-/// if that changes the answer.
+/// The recorded version never denied because of a limit in quota mode and showed it as OK, without
+/// a time. Later versions show it as over, and deny a request all of whose quotas are over; so do
+/// we. True if that changes the answer.
 bool MakeAnswerLater(Nanos at, const RateLimitRequest& request, RateLimitResponse& answer) {
   int quotas = 0;
   int over = 0;
@@ -100,7 +100,7 @@ bool NamesWatchedLimit(const RateLimitRequest& request) {
 
 class RecordedTest : public SessionTest {
  protected:
-  /// `charge`: a line in front of the file, or nothing.
+  /// `charge`: a line put in front of the file, or nothing.
   void Serve(const std::string& charge, RlsOptions options) {
     world_.emplace(charge + FileText("limits.yaml"));
     limiter_ = world_->NewLimiter();
@@ -139,8 +139,8 @@ class RecordedTest : public SessionTest {
   std::unique_ptr<Decider> decider_;
 };
 
-// docs/guide/from-envoy-ratelimit.md says how many answers there are, and how many of them are not
-// as they were recorded.
+// docs/guide/from-envoy-ratelimit.md states how many answers there are, and how many of them differ
+// from the recorded ones.
 TEST(Recorded, TheNumbersOfTheGuide) {
   const auto changed = [](const std::vector<Fact>& facts) {
     return std::count_if(facts.begin(), facts.end(), [](const Fact& fact) { return fact.changed; });
@@ -174,10 +174,10 @@ TEST_F(RecordedTest, HeadersAndMetadataAreTheSameToo) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     RateLimitResponse ours = Ask(facts[i]);
     auto& headers = *ours.mutable_response_headers_to_add();
-    // Ours alone: when to ask again.
+    // Only we say when to retry.
     if (!headers.empty() && headers.rbegin()->key() == "retry-after") headers.RemoveLast();
     RateLimitResponse theirs = facts[i].answer;
-    // They tell clients also of limits that never refuse.
+    // They report limits that never deny to clients as well.
     if (NamesWatchedLimit(facts[i].request)) {
       headers.Clear();
       theirs.clear_response_headers_to_add();
@@ -187,7 +187,7 @@ TEST_F(RecordedTest, HeadersAndMetadataAreTheSameToo) {
   }
 }
 
-// What is refused charges nothing, so clients get more later, never less.
+// A denied request charges nothing, so clients get more later, never less.
 TEST_F(RecordedTest, ByDefaultNothingIsRefusedThatTheyLetPass) {
   Serve("", {});
   ExpectNoLess();
@@ -198,7 +198,7 @@ TEST_F(RecordedTest, WithAllOrNoneNothingIsRefusedThatTheyLetPass) {
   ExpectNoLess();
 }
 
-// A gateway that asks with no hits before and reports the hits afterwards needs no other setting.
+// A gateway that checks with no hits first and reports the hits afterwards needs no other setting.
 TEST_F(RecordedTest, BudgetsThatAreReportedEndByDefaultAsTheyDoThere) {
   Serve("", {});
   std::size_t compared = 0;

@@ -81,7 +81,7 @@ TYPED_TEST(ReflectionTest, GivesFilesFromWhichTheSymbolCanBeBuilt) {
     typename TypeParam::Request request;
     request.set_file_containing_symbol(symbol);
     const auto response = this->Ask(request);
-    // As a client does: imports are there too, whatever their order.
+    // Like a client does: imports must be available too, in any order.
     google::protobuf::SimpleDescriptorDatabase database;
     for (const auto& bytes : response.file_descriptor_response().file_descriptor_proto()) {
       google::protobuf::FileDescriptorProto file;
@@ -116,7 +116,7 @@ TYPED_TEST(ReflectionTest, GivesEachFileOnceAndEveryImport) {
   EXPECT_TRUE(std::includes(names.begin(), names.end(), imports.begin(), imports.end()));
 }
 
-// What it takes to ask is a thousandth of what it took to answer.
+// A repeated request takes a thousandth of the answer's size.
 TYPED_TEST(ReflectionTest, AskedAgainItAnswersTheSame) {
   typename TypeParam::Request request;
   request.set_file_by_filename("envoy/service/rate_limit_quota/v3/rlqs.proto");

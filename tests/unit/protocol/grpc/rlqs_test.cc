@@ -228,8 +228,8 @@ TEST_F(RlqsTest, RefusesMalformedReports) {
   EXPECT_EQ(streams_->buckets(), 0U);
 }
 
-// A client of an Envoy may choose a part of an id. It must not end the stream, which everybody
-// else's assignments come by.
+// A client of an Envoy may choose a part of an id. It must not end the stream, which carries the
+// assignments of all others.
 TEST_F(RlqsTest, ABucketThatCannotBeAssignedLeavesTheOthersTheirAssignments) {
   BucketText many;
   for (int i = 0; i < 17; ++i) many["name" + std::to_string(i)] = "value";
@@ -250,8 +250,8 @@ TEST_F(RlqsTest, ABucketThatCannotBeAssignedLeavesTheOthersTheirAssignments) {
   EXPECT_EQ(streams_->buckets(), bad.size());
 }
 
-// Envoy reports all buckets that it knows in one message. One that was turned away must go, or the
-// message grows until nobody reads it.
+// Envoy reports all buckets that it knows in one message. A rejected one must be removed, or the
+// message grows until it is too large to be read.
 TEST_F(RlqsTest, EnvoyForgetsABucketThatCannotBeAssigned) {
   const std::string large(60'000, 'u');
   const std::int32_t id = Open(Report("api", {{{"user", large}}, {{"user", "\xff"}}}));
@@ -265,7 +265,7 @@ TEST_F(RlqsTest, EnvoyForgetsABucketThatCannotBeAssigned) {
 TEST_F(RlqsTest, AReportThatIsTooLargeIsPassedOverAndTheStreamGoesOn) {
   const std::int32_t id = Open(Report("api", {{{"user", "anna"}}}));
   Send(id, Report("api", {{{"user", std::string(600'000, 'u')}}, {{"user", "ben"}}}));
-  Send(id, Report("api", std::vector<BucketText>(60'000)));  // of too many parts
+  Send(id, Report("api", std::vector<BucketText>(60'000)));  // with too many parts
   EXPECT_EQ(client_->answer(id).status(), "") << client_->answer(id).message();
   EXPECT_EQ(assignments_.totals().turned_away.load(), 2U);
   Send(id, Report("api", {{{"user", "ben"}}}));
@@ -300,7 +300,7 @@ TEST_F(RlqsTest, BoundsStreamsAndBuckets) {
 
 TEST_F(RlqsTest, AnEnvoyThatDoesNotReadIsCutOff) {
   const std::int32_t id = Open(Report("api", {{{"user", "anna"}}}));
-  // The client's side is not asked, so nothing leaves the session.
+  // The client's side is not run, so nothing leaves the session.
   for (int i = 0; i < 3; ++i) {
     clock_.Advance(std::chrono::seconds(1));
     streams_->Tick();
@@ -357,7 +357,7 @@ TEST_F(RlqsTest, ManyBucketsAreLookedAfterInTurns) {
   EXPECT_TRUE(more);
   while (more) more = asked_in([this] { return streams_->Turn(); });
   EXPECT_EQ(limiter_.asked().size() - before, 1'600U);
-  // The same for what nobody asks for, and for what a lost connection leaves behind.
+  // The same for unused assignments, and for those left by a lost connection.
   clock_.Advance(std::chrono::seconds(1));
   EXPECT_TRUE(streams_->Tick());
   server_.reset();

@@ -1,4 +1,4 @@
-// Requests and answers of Envoy's rate limit service that are rare, but have a meaning.
+// Rare but valid requests and answers of Envoy's rate limit service.
 
 #include <gmock/gmock.h>
 
@@ -44,7 +44,7 @@ class RlsEdges : public SessionTest {
     return response;
   }
 
-  /// A request with so many descriptors {"a": "0"}, {"a": "1"}, …
+  /// A request with this many descriptors {"a": "0"}, {"a": "1"}, …
   static RateLimitRequest Request(int descriptors) {
     RateLimitRequest request;
     request.set_domain("api");
@@ -65,7 +65,7 @@ class RlsEdges : public SessionTest {
 
   const Quota minute_ = *Quota::FixedWindow(10, seconds(60));
   const Quota bucket_ = *Quota::TokenBucket(10, 1, seconds(6));
-  /// Envoy would admit what fails; and what is refused unread is not decided either.
+  /// Envoy would admit on an error, so an unread request is denied; and it is not decided either.
   void ExpectRefusedUnread(const Answer& answer, const std::string& why) {
     RateLimitResponse response;
     ASSERT_EQ(answer.status(), "0") << answer.message();
@@ -91,7 +91,7 @@ TEST_F(RlsEdges, UnderALimitOfZeroNoMoreComesBackThanIsSaid) {
   EXPECT_EQ(limiter_->asked().at(0).costs.at(0), 3);
 }
 
-// Envoy passes header fields on as they are, and lets requests pass that its service does not
+// Envoy forwards header fields unchanged, and admits requests that its service does not
 // decide.
 TEST_F(RlsEdges, AValueThatIsNotUtf8IsDecidedLikeAnyOther) {
   RlsOptions options;
@@ -143,7 +143,7 @@ TEST_F(RlsEdges, ARequestWithoutAPolicyIsOverLimitWhereThoseAreDenied) {
   const RateLimitResponse refused = Ask(request);
   EXPECT_EQ(refused.overall_code(), RateLimitResponse::OVER_LIMIT);
   EXPECT_EQ(refused.raw_body(), "No policy applies to this request, and such requests are refused");
-  EXPECT_EQ(refused.statuses(0).code(), RateLimitResponse::OK);  // it is over no limit
+  EXPECT_EQ(refused.statuses(0).code(), RateLimitResponse::OK);  // it exceeds no limit
 }
 
 TEST_F(RlsEdges, AnUntouchedBucketIsFullAtOnceButAWindowEnds) {
@@ -161,7 +161,7 @@ TEST_F(RlsEdges, AnUntouchedBucketIsFullAtOnceButAWindowEnds) {
   EXPECT_EQ(response.statuses(1).duration_until_reset().seconds(), 19);  // 60 - 41
 }
 
-// A policy in quota mode counts as a quota only while it does not refuse by itself.
+// A policy in quota mode counts as a quota only while it does not deny by itself.
 TEST_F(RlsEdges, AQuotaThatIsEnforcedIsALimit) {
   policy::Policy rule;
   rule.definition.quota_mode = true;
@@ -231,7 +231,7 @@ TEST_F(RlsEdges, AWindowIsTheLargestUnitThatDividesItTimesAMultiplier) {
   EXPECT_EQ(Ask(Request(1)).statuses(0).current_limit().unit(), Limit::UNKNOWN);
 }
 
-// Clients behind Envoy see such headers, so none comes unless it is configured.
+// Clients behind Envoy see such headers, so none is sent unless configured.
 TEST_F(RlsEdges, WithoutHeadersThatTheStoreDidNotDecideIsNotToldEither) {
   Serve([](limiter::Check& check) { check.degraded_by = "local"; });
   EXPECT_EQ(Ask(Request(1)).response_headers_to_add_size(), 0);
@@ -250,7 +250,7 @@ TEST_F(RlsEdges, WhatIsDecidedWithoutTheStoreSaysSo) {
   EXPECT_EQ(response.response_headers_to_add(0).value(), "local");
 }
 
-// Up to 60 KiB of headers reach Envoy by default, and a descriptor may have each of them.
+// Up to 60 KiB of headers reach Envoy by default, and a descriptor may contain each of them.
 TEST_F(RlsEdges, AMessageThatIsTooLargeIsOverTheLimit) {
   Serve([](limiter::Check&) {});
   Restart({.max_message_bytes = 1000});
@@ -266,7 +266,7 @@ TEST_F(RlsEdges, AMessageOfTooManyPartsIsOverTheLimit) {
   ExpectRefusedUnread(Call(request), "at most 50000");
 }
 
-// Tracing passes `tracestate` on as the client sent it.
+// Tracing forwards `tracestate` as the client sent it.
 TEST_F(RlsEdges, TooManyHeaderFieldsAreOverTheLimit) {
   Serve([](limiter::Check&) {});
   const std::string path(kShouldRateLimitPath);
@@ -292,7 +292,7 @@ TEST_F(RlsEdges, DescriptorsThatTakeMoreMemoryThanTheirMessageAreOverTheLimit) {
 TEST_F(RlsEdges, MoreMemoryThanAllConnectionsMayHoldIsOverTheLimit) {
   Serve([](limiter::Check&) {});
   services_.SetMemory(1);
-  Restart({.fair_bytes = 500});  // less than an open call takes
+  Restart({.fair_bytes = 500});  // less than an open call needs
   ExpectRefusedUnread(Call(Request(1)), "of all connections use too much memory");
   server_.reset();
 }

@@ -102,14 +102,14 @@ TEST_F(RlsTest, AnswersOneStatusPerDescriptorInTheirOrder) {
   ASSERT_EQ(response.statuses_size(), 3);
 
   EXPECT_EQ(response.statuses(0).code(), RateLimitResponse::OK);
-  // What Weir calls its policies is nobody's business.
+  // The names of Weir's policies are not revealed.
   EXPECT_EQ(response.statuses(0).current_limit().name(), "");
   EXPECT_EQ(response.statuses(0).current_limit().requests_per_unit(), 10U);
   EXPECT_EQ(response.statuses(0).current_limit().unit(), RateLimitResponse::RateLimit::MINUTE);
   EXPECT_EQ(response.statuses(0).limit_remaining(), 9U);
   EXPECT_EQ(response.statuses(0).duration_until_reset().seconds(), 30);
 
-  // Nothing matched the second: OK, without a limit.
+  // The second matched nothing: OK, without a limit.
   EXPECT_EQ(response.statuses(1).code(), RateLimitResponse::OK);
   EXPECT_FALSE(response.statuses(1).has_current_limit());
   EXPECT_EQ(response.statuses(1).limit_remaining(), 0U);
@@ -141,7 +141,7 @@ TEST_F(RlsTest, HitsOfTheRequestAndOfADescriptor) {
   request.set_hits_addend(5);
   AddDescriptor(request, "a", "1");
   AddDescriptor(request, "b", "1").mutable_hits_addend()->set_value(7);
-  AddDescriptor(request, "c", "1").mutable_hits_addend()->set_value(0);  // only looks
+  AddDescriptor(request, "c", "1").mutable_hits_addend()->set_value(0);  // only peeks
   Ask(request);
   EXPECT_EQ(limiter_->asked().at(0).cost, 5);
   EXPECT_THAT(limiter_->asked().at(0).costs, ElementsAre(5, 7, 0));
@@ -201,7 +201,7 @@ TEST_F(RlsTest, ALimitOfZeroAdmitsNothing) {
   auto& limit = *AddDescriptor(request, "b", "1").mutable_limit();
   limit.set_unit(envoy::type::v3::SECOND);
   Ask(request);
-  // The smallest quota, asked for more than it can ever grant.
+  // The smallest quota, with a request for more than it can ever grant.
   EXPECT_THAT(limiter_->asked().at(0).override_texts,
               ElementsAre(Quota::FixedWindow(1, seconds(1))->ToString()));
   EXPECT_THAT(limiter_->asked().at(0).costs, ElementsAre(2));
@@ -222,7 +222,7 @@ TEST_F(RlsTest, NegativeHitsAreGivenBack) {
   EXPECT_THAT(limiter_->asked()[0].descriptors, ElementsAre(ElementsAre(Pair("b", "1"))));
   EXPECT_EQ(limiter_->asked()[1].op, store::Op::kRefund);
   EXPECT_THAT(limiter_->asked()[1].costs, ElementsAre(3));
-  // In the order of the request all the same.
+  // Still in the order of the request.
   EXPECT_EQ(response.statuses(0).limit_remaining(), 8U);
   EXPECT_EQ(response.statuses(1).limit_remaining(), 5U);
 }
@@ -397,7 +397,7 @@ TEST_F(RlsTest, ALimitThatIsInQuotaModeIsNamedInTheMetadata) {
   const auto& second = fields.at("descriptors").list_value().values(1).struct_value().fields();
   EXPECT_EQ(second.at("entries").list_value().values(0).string_value(), "b=1");
   EXPECT_EQ(second.at("hitsAddend").number_value(), 5);
-  // Of the limits that are not over; the first has the say.
+  // Of the limits that are not over; the first one determines it.
   const auto& own = fields.at("metadata").struct_value().fields();
   EXPECT_EQ(own.at("name").string_value(), "second");
   const auto& more = own.at("more").struct_value().fields();
@@ -426,7 +426,7 @@ TEST_F(RlsTest, OneOfSeveralQuotasSuffices) {
   EXPECT_EQ(Ask(request).overall_code(), RateLimitResponse::OVER_LIMIT);
 }
 
-// On trial alone is not a quota: it never refuses.
+// A shadow policy alone is not a quota: it never denies.
 TEST_F(RlsTest, AShadowPolicyThatIsOverIsShownAsOk) {
   policy::Policy rule;
   Serve([&](limiter::Check& check) {
@@ -496,7 +496,7 @@ TEST_F(RlsTest, RequestsThatMakeNoSenseAreInvalidAndDecideNothing) {
 
 TEST_F(RlsTest, AnInvalidRequestDoesNotDisturbThoseThatCameWithIt) {
   Serve([this](limiter::Check& check) {
-    // What is left tells whose answer it is.
+    // The remaining count identifies the answer.
     const std::string_view user = check.request.descriptors[0][0].value;
     AddVerdict(check, 0, "p", &minute_, Allowed(10, user == "two" ? 2 : 1, seconds(1)));
   });
@@ -545,7 +545,7 @@ TEST_F(RlsTest, AHundredCallsOfOneReadAreOneDecision) {
 
 TEST_F(RlsTest, AnswersThatComeLaterReachTheirCalls) {
   Serve([this](limiter::Check& check) {
-    // What is left tells whose answer it is.
+    // The remaining count identifies the answer.
     const std::string_view user = check.request.descriptors[0][0].value;
     AddVerdict(check, 0, "p", &minute_, Allowed(10, user == "two" ? 2 : 1, seconds(1)));
   });
@@ -562,13 +562,13 @@ TEST_F(RlsTest, AnswersThatComeLaterReachTheirCalls) {
   client_->Cancel(ids[1]);
   client_->Exchange(*server_);
   limiter_->Complete(2);
-  limiter_->Complete(1);  // its call is gone
+  limiter_->Complete(1);  // its call has ended
   client_->Exchange(*server_);
   EXPECT_FALSE(client_->answer(ids[0]).closed);
   EXPECT_EQ(Parsed(client_->answer(ids[2])).statuses(0).limit_remaining(), 2U);
   EXPECT_GE(outputs_, 1);
   server_.reset();
-  limiter_->Complete(0);  // its connection is gone
+  limiter_->Complete(0);  // its connection has closed
 }
 
 }  // namespace

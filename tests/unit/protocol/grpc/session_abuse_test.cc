@@ -1,4 +1,4 @@
-// What a peer that means ill, or is merely broken, may cost.
+// The cost that a malicious, or merely broken, peer may cause.
 
 #include <gmock/gmock.h>
 #include <nghttp2/nghttp2.h>
@@ -125,7 +125,7 @@ TEST_F(SessionAbuseTest, AStreamWhoseAnswersAreNotTakenGetsNoMoreWindow) {
   client_->Exchange(*server_);
   const std::int32_t id = client_->Call("/test.Test/EchoStream", "", {}, true);
   client_->Exchange(*server_);
-  // The client sends for ever; nobody takes the server's output.
+  // The client sends forever; the server's output is not read.
   std::size_t taken = 0;
   for (int i = 0; i < 1000; ++i) {
     client_->Send(id, Message(std::string(1000, 'z')));
@@ -133,9 +133,9 @@ TEST_F(SessionAbuseTest, AStreamWhoseAnswersAreNotTakenGetsNoMoreWindow) {
     taken += bytes.size();
     ASSERT_TRUE(server_->Receive(bytes));
   }
-  // The window it began with, and what was given back before the backlog was reached.
+  // The initial window, plus what was granted before the backlog was reached.
   EXPECT_LT(taken, 65'535U + 20'000U + 10'000U);
-  // As soon as the answers go out, everything flows: all thousand messages come back.
+  // Once the answers are sent, everything flows: all thousand messages are echoed.
   client_->End(id);
   client_->Exchange(*server_);
   EXPECT_EQ(client_->answer(id).messages().size(), 1000U);

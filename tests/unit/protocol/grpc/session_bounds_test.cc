@@ -1,4 +1,4 @@
-// What a peer may cost that speaks HTTP/2 by hand: frames in floods, requests that never end.
+// The cost that a peer with hand-made HTTP/2 may cause: floods of frames, requests that never end.
 
 #include <gmock/gmock.h>
 #include <nghttp2/nghttp2.h>
@@ -33,8 +33,8 @@ std::string Get(std::int32_t id, std::uint8_t flags = kEndStream | kEndHeaders) 
   return Frame(NGHTTP2_HEADERS, flags, id, "\x82\x86\x84\x01\x01x");
 }
 
-/// A field of 4,033 bytes as HTTP/2 counts them, which stays in HPACK's table, and then `times` as
-/// often in one byte each.
+/// A field of 4,033 bytes by HTTP/2's count, which stays in HPACK's table, and then `times`
+/// references to it of one byte each.
 std::string Unfolding(int times) {
   std::string fields = "\x40\x01x";
   fields += "\x7f\xa1\x1e";  // 127 + 3873
@@ -44,14 +44,14 @@ std::string Unfolding(int times) {
 
 class SessionBoundsTest : public SessionTest {
  protected:
-  /// Whether the server resets the stream, in what it says from now on.
+  /// Whether the server resets the stream in its next output.
   bool Resets(std::int32_t id) {
     std::string out;
     server_->Fill(out, 1'000'000);
     return out.find(Frame(NGHTTP2_RST_STREAM, 0, id, "1234").substr(0, 9)) != std::string::npos;
   }
 
-  /// The server's error code in its GOAWAY, found in what it says from now on; -1: none.
+  /// The error code of the GOAWAY in the server's next output; -1: none.
   std::int64_t Goaway() {
     std::string out;
     while (server_->Fill(out, out.size() + 1) && out.size() != said_) said_ = out.size();
@@ -73,8 +73,8 @@ TEST_F(SessionBoundsTest, AFloodOfCallsThatAreRefusedIsCutOffBeforeItsAnswersPil
   options.max_concurrent_streams = 100;
   options.max_queued_frames = 1'000;
   Restart(options);
-  // SETTINGS are never acknowledged, so streams beyond the limit are no protocol error, and nothing
-  // is ever taken of the answers.
+  // SETTINGS are never acknowledged, so streams beyond the limit are not a protocol error, and no
+  // answer is ever read.
   ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
   int sent = 0;
   for (std::int32_t id = 1; sent < 100'000; id += 2, ++sent) {
@@ -104,18 +104,18 @@ TEST_F(SessionBoundsTest, AFloodOfCallsThatAreRefusedIsCutOffEvenIfItsAnswersAre
 TEST_F(SessionBoundsTest, FramesOnStreamsThatAreOverAreCutOff) {
   ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
   for (std::int32_t id = 1; id < 200; id += 2) ASSERT_TRUE(server_->Receive(Get(id)));
-  // Streams 201 to 205 are skipped, which says nothing about those before them.
+  // Streams 201 to 205 are skipped, which does not affect those before them.
   ASSERT_TRUE(server_->Receive(Get(207)));
   std::string out;
   server_->Fill(out, 1'000'000);
-  // So long ago that nobody remembers how it ended: ignored, but not for long.
+  // So long ago that its end is no longer recorded: ignored, but not for long.
   int sent = 0;
   while (sent < 100'000 && server_->Receive(Get(1))) ++sent;
   EXPECT_LT(sent, 5'000);
   EXPECT_EQ(Goaway(), NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
-// Each field is looked at byte by byte: 12 KB that unfold to 48 MB would take as long as thousands
+// Each field is examined byte by byte: 12 KB that expand to 48 MB would take as long as thousands
 // of calls.
 TEST_F(SessionBoundsTest, HeadersThatUnfoldToMegabytesAreNotReadToTheEnd) {
   ASSERT_TRUE(server_->Receive(std::string(kPreface) + Settings()));
@@ -124,7 +124,7 @@ TEST_F(SessionBoundsTest, HeadersThatUnfoldToMegabytesAreNotReadToTheEnd) {
       Frame(NGHTTP2_HEADERS, kEndStream | kEndHeaders, 1, head + Unfolding(12'000))));
   EXPECT_TRUE(Resets(1));
   EXPECT_EQ(server_->open_calls(), 0U);
-  // HPACK's table is still that of the peer.
+  // HPACK's table still matches the peer's.
   ASSERT_TRUE(server_->Receive(Frame(NGHTTP2_HEADERS, kEndStream | kEndHeaders, 3, head + "\xbe")));
   EXPECT_FALSE(Resets(3));
 }
@@ -199,7 +199,7 @@ TEST_F(SessionBoundsTest, CompleteMessagesWithoutAnEndAreBounded) {
   EXPECT_FALSE(client_->answer(ids[0]).closed);
   EXPECT_FALSE(client_->answer(ids[1]).closed);
   EXPECT_EQ(client_->answer(ids[2]).status(), "8");
-  // And the memory is there for others again.
+  // And the memory is available to others again.
   client_->End(ids[0]);
   client_->Exchange(*server_);
   EXPECT_EQ(client_->answer(ids[0]).status(), "0");
@@ -328,7 +328,7 @@ TEST_F(SessionBoundsTest, APeerThatGivesNoWindowForItsAnswersIsCutOff) {
   clock_.Advance(std::chrono::seconds(29));
   server_->Expire(clock_.Now());
   ASSERT_TRUE(client_->Exchange(*server_));
-  // One of them is taken: the time starts again.
+  // One of them is read: the time starts again.
   nghttp2_submit_window_update(client_->h2(), NGHTTP2_FLAG_NONE, taken, 1000);
   ASSERT_TRUE(client_->Exchange(*server_));
   EXPECT_EQ(client_->answer(taken).status(), "0");

@@ -1,4 +1,4 @@
-// Ends that a call may have beside its answer, and what is remembered of its deadline then.
+// Ways for a call to end other than its answer, and what is kept of its deadline then.
 
 #include <gtest/gtest.h>
 #include <nghttp2/nghttp2.h>
@@ -106,7 +106,7 @@ TEST_F(SessionEdgesTest, TheNextDeadlineIsThatOfACallOrOfAPeerThatTakesNothing) 
   client_->Call("/test.Test/Silent", Message("m"), {{"grpc-timeout", "5S"}});
   client_->Exchange(*server_);
   EXPECT_EQ(server_->NextDeadline(), sooner);
-  // Once it is cut off for that, only the calls count, and it is cut off but once.
+  // Once it is cut off for that, only the calls count, and it is cut off only once.
   clock_.Advance(seconds(30));
   outputs_ = 0;
   server_->Expire(clock_.Now());
@@ -117,7 +117,7 @@ TEST_F(SessionEdgesTest, TheNextDeadlineIsThatOfACallOrOfAPeerThatTakesNothing) 
   EXPECT_EQ(outputs_, said);
 }
 
-// More calls end before their deadline than deadlines are kept of them.
+// More calls end before their deadline than the number of deadlines kept.
 TEST_F(SessionEdgesTest, DeadlinesOfManyCallsThatAreOverDoNotHideThoseOfOthers) {
   client_->Exchange(*server_);
   const std::int32_t late =

@@ -1,6 +1,6 @@
 #pragma once
 
-// A server session with small methods, and a client that speaks to it.
+// A server session with small methods, and a client connected to it.
 
 #include <google/protobuf/wrappers.pb.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class Echo final : public Method {
   }
 };
 
-/// The same for a stream of messages; remembers which calls are over.
+/// The same for a stream of messages; records which calls are over.
 class EchoStream final : public Method {
  public:
   explicit EchoStream(std::vector<std::int32_t>& closed) : closed_(closed) {}
@@ -46,7 +46,7 @@ class EchoStream final : public Method {
   std::vector<std::int32_t>& closed_;
 };
 
-/// Takes a message and lets the test answer.
+/// Receives a message and lets the test answer.
 class Silent final : public Method {
  public:
   void OnMessage(Call&, std::string_view) override {}
@@ -63,7 +63,7 @@ class SessionTest : public ::testing::Test, public SessionObserver {
 
   void OnOutput() override { ++outputs_; }
 
-  /// Begins anew with these options.
+  /// Starts over with these options.
   void Restart(const SessionOptions& options) {
     server_ = std::make_unique<Session>(services_, options, clock_, *this);
     client_ = std::make_unique<H2Client>();

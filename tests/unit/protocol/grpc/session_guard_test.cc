@@ -1,4 +1,4 @@
-// Who may call what, and messages that no method should see.
+// Which caller may make which call, and messages that no method should see.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Every caller that the guard was asked about, as address|subject|key.
+/// Records every caller that the guard was called for, as address|subject|key.
 class SessionGuardTest : public SessionTest {
  protected:
   void Guard(bool admits) {
@@ -54,7 +54,7 @@ TEST_F(SessionGuardTest, IsToldTheKeyWhereverItStands) {
   EXPECT_EQ(paths_.front(), "/test.Test/Echo");
 }
 
-// As over HTTP: a gateway sets a field of its own beside those of its clients.
+// As over HTTP: a gateway adds a field of its own to those of its clients.
 TEST_F(SessionGuardTest, OfSeveralKeysTheOneForWeirCountsInAnyOrder) {
   Guard(true);
   EXPECT_EQ(Echo({{"x-weir-key", "own"}, {"x-api-key", "b"}, {"authorization", "Bearer c"}}), "0");

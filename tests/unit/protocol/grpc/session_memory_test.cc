@@ -1,4 +1,4 @@
-// What all sessions of a reactor hold together, and how long a peer may keep it.
+// The memory that all sessions of a reactor hold together, and how long a peer may hold it.
 
 #include <gmock/gmock.h>
 #include <nghttp2/nghttp2.h>
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Echoes, and asks whether its caller may give back.
+/// Echoes, and checks whether its caller may refund.
 class GivingBack final : public Method {
  public:
   bool may_give_back() const noexcept override { return true; }
@@ -31,7 +31,7 @@ class SessionMemoryTest : public SessionTest {
     options_.fair_bytes = 20'000;
     Restart(options_);
   }
-  // The account is of the services, and outlives the sessions.
+  // The account belongs to the services, and outlives the sessions.
   ~SessionMemoryTest() override { server_.reset(); }
 
   /// A call whose message of `size` bytes lacks its last one.
@@ -58,14 +58,14 @@ TEST_F(SessionMemoryTest, RequestsOfAllConnectionsTogetherAreBounded) {
   const std::int32_t refused = Begin(second, other, 300'000);
   EXPECT_EQ(second.answer(refused).status(), "8");
   EXPECT_THAT(second.answer(refused).message(), HasSubstr("of all connections"));
-  // Whoever holds little is served.
+  // A client that holds little is served.
   Session small(services_, options_, clock_, *this);
   H2Client honest;
   honest.Exchange(small);
   EXPECT_FALSE(honest.answer(Begin(honest, small, 10'000)).closed);
   const std::int32_t large = Begin(honest, small, 100'000);
   EXPECT_EQ(honest.answer(large).status(), "8");
-  // And everybody, once it is over.
+  // And all others, once it is over.
   server_.reset();
   EXPECT_FALSE(honest.answer(Begin(honest, small, 100'000)).closed);
 }

@@ -44,7 +44,7 @@ TEST_F(SessionTest, WhatArrivesTogetherIsOneBurst) {
 }
 
 TEST_F(SessionTest, ALargeMessagePassesTheFlowControlWindows) {
-  // 3 MiB each way: far beyond the 64 KiB windows that a client begins with.
+  // 3 MiB each way: far beyond the initial 64 KiB windows of a client.
   SessionOptions options;
   options.max_message_bytes = 4 << 20;
   Restart(options);
@@ -62,7 +62,7 @@ TEST_F(SessionTest, AMessageOverTheLimitIsResourceExhausted) {
   EXPECT_EQ(answer.status(), "8");
   EXPECT_THAT(answer.message(), HasSubstr("100 bytes"));
   EXPECT_TRUE(answer.closed);
-  // The connection lives on.
+  // The connection stays open.
   EXPECT_EQ(CallAndWait("/test.Test/Echo", Message("ok")).status(), "0");
 }
 

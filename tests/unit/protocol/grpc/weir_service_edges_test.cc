@@ -1,5 +1,5 @@
-// Requests of weir.v1 that are refused before anything is decided, and answers that come when
-// nobody waits for them.
+// Requests of weir.v1 that are refused before anything is decided, and answers that arrive when
+// their call is over.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -218,7 +218,7 @@ TEST_F(WeirServiceEdges, AnAnswerToASessionThatIsGoneIsDropped) {
   server_.reset();
   limiter_.Complete(0);
   EXPECT_THAT(client_->answer(id).messages(), IsEmpty());
-  // The memory of that call serves the next.
+  // The memory of that call is reused for the next.
   Restart({});
   const std::int32_t next = client_->Call("/weir.v1.Limiter/Check", Framed(ForKey("bob")));
   client_->Exchange(*server_);
@@ -269,7 +269,7 @@ TEST_F(WeirServiceEdges, MessagesThatWaitForTheirAnswersAreBounded) {
     client_->Exchange(*server_);
   }
   EXPECT_TRUE(server_->full()) << "three wait";
-  // The stream gets no more window: what it still sends is what it had.
+  // The stream gets no more window: what it still sends is within the old one.
   v1::CheckBatchRequest large;
   *large.add_checks() = ForKey(std::string(1000, 'k'));
   for (int i = 0; i < 200; ++i) client_->Send(id, Framed(large));

@@ -31,7 +31,7 @@ class WeirServiceTest : public SessionTest {
     services_.OnBurstEnd([this] { decider_.Flush(); });
   }
 
-  // Refuses the user "bad", cannot decide for "broken", and admits everybody else.
+  // Denies the user "bad", cannot decide for "broken", and admits all others.
   void Decide(limiter::Check& check) {
     const std::string_view user =
         check.request.descriptors.empty() ? "" : check.request.descriptors[0][0].value;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Framing kChunked{Framing::Kind::kChunked, 0};
 
-/// Feeds the bytes in pieces of `piece`; the count of bytes taken, or -1 if it failed, or -2 if it
-/// is not done.
+/// Feeds the bytes in pieces of `piece`; returns the count of bytes consumed, or -1 if it failed,
+/// or -2 if it is not done.
 int Feed(const Framing& framing, std::string_view bytes, std::size_t piece) {
   BodyScanner scanner;
   scanner.Start(framing);
@@ -24,7 +24,7 @@ int Feed(const Framing& framing, std::string_view bytes, std::size_t piece) {
   return scanner.done() ? taken : -2;
 }
 
-/// The same answer however the bytes are cut.
+/// The result, which must be the same however the bytes are split.
 int Scan(const Framing& framing, std::string_view bytes) {
   const int whole = Feed(framing, bytes, bytes.size());
   for (const std::size_t piece : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{7}}) {
@@ -45,7 +45,7 @@ TEST(BodyScanner, EndsAfterTheLength) {
 TEST(BodyScanner, OnlyAnExtensionMayFollowASize) {
   EXPECT_EQ(Scan(kChunked, "5 \r\nhello\r\n0\r\n\r\n"), 16);
   EXPECT_EQ(Scan(kChunked, "5 \t;a=b c\r\nhello\r\n0\r\n\r\n"), 23);
-  // Whoever reads on after the space sees a chunk of 0x55 bytes.
+  // A reader that continues after the space sees a chunk of 0x55 bytes.
   EXPECT_EQ(Scan(kChunked, "5 5\r\nhello\r\n0\r\n\r\n"), -1);
   EXPECT_EQ(Scan(kChunked, "5 x\r\nhello\r\n0\r\n\r\n"), -1);
   EXPECT_EQ(Feed(kChunked, "5" + std::string(2'000, ' '), 4096), -1);
@@ -110,7 +110,7 @@ TEST(BodyScanner, LeavesTrailersOutIfTold) {
   scanner.Start(kChunked, BodyScanner::Trailers::kSkip);
   scanner.Take("0\r\n");
   scanner.SkipTrailers(std::string(100'000, 'x'));
-  EXPECT_TRUE(scanner.failed());  // they are bounded all the same
+  EXPECT_TRUE(scanner.failed());  // they are bounded even so
 }
 
 TEST(BodyScanner, BoundsExtensionsAndTrailers) {

@@ -133,7 +133,7 @@ TEST_F(CheckReaderTest, ReadsReservationsAndSettlements) {
             "overdraw: is not a field of a reservation; the fields are key, domain, descriptors, "
             "cost and "
             "expiresAfterMs");
-  // A check that is used again reserves nothing.
+  // A check that is reused reserves nothing.
   ASSERT_TRUE(Read(R"({"key":"k"})").ok());
   EXPECT_EQ(batch_.checks()[0].reserve.count(), 0);
   batch_.Clear();
@@ -206,7 +206,7 @@ TEST_F(CheckReaderTest, RefusesWhatIsNotJson) {
             "the body is not well-formed JSON: line 1, column 11: the text ends here; expected ',' "
             "or '}'");
   EXPECT_NE(ErrorOf(""), "");
-  // Deeper nesting than any field has is refused by its type, at once.
+  // Deeper nesting than any field has is refused immediately because of its type.
   EXPECT_NE(ErrorOf("{\"descriptors\":" + std::string(100'000, '[') + "}"), "");
 }
 
@@ -235,8 +235,8 @@ TEST_F(CheckReaderTest, BoundsWhatADescriptorHolds) {
             "descriptors[0]: must contain objects with key and value");
 }
 
-// The same broken JSON at every place where a value or a field may stand. Where a value of one type
-// is wanted, whatever is none of it is told so.
+// The same broken JSON at every place where a value or a field may be. Where a value of one type
+// is expected, anything else gets an error about the type.
 TEST_F(CheckReaderTest, RefusesBrokenJsonWhereverItStands) {
   for (const char* body : {
            R"({"key":nope})",

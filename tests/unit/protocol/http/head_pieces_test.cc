@@ -22,7 +22,7 @@ TEST(RequestHead, IsFoundWhereverItIsCut) {
 }
 
 TEST(RequestHead, TakesNoLongerByteByByte) {
-  // Of each CR, an end of the head could begin.
+  // The end of the head could begin at each CR.
   const std::string text = "GET / HTTP/1.1\r\n" + std::string(32'000, '\r');
   RequestHead head;
   const test::Stopwatch stopwatch;

@@ -73,7 +73,7 @@ TEST(RequestHead, RefusesAmbiguousLengths) {
   EXPECT_EQ(ErrorOf("Transfer-Encoding: \r\n"), 400);
 }
 
-// CGI and its descendants cannot tell `_` from `-`, and some make `_` of every other sign as well.
+// CGI and its descendants do not distinguish `_` from `-`, and some map all other signs to `_` too.
 TEST(RequestHead, RefusesFieldsThatSomeServersTakeForOthers) {
   for (const char* name :
        {"Content_Length", "transfer_encoding", "Transfer_Encoding", "X_Forwarded_For",

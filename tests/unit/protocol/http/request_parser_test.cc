@@ -29,7 +29,7 @@ TEST(RequestParser, ReadsARequestWithABody) {
   EXPECT_TRUE(request.keep_alive);
 }
 
-// The same bytes must be read the same however they are cut and wherever the buffer moves.
+// The same bytes must be parsed the same however they are split and wherever the buffer moves.
 TEST(RequestParser, ReadsByteByByteFromAMovingBuffer) {
   const std::string text =
       "POST http://h/a?b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: "

@@ -15,19 +15,19 @@
 
 namespace weir::resp {
 
-/// A limiter that knows token buckets alone, by a clock that the test moves. It answers at once, or
-/// when the test says so. A key under policy has ten permits, one back each second. Not
+/// A limiter that supports only token buckets, with a manual clock. It answers immediately, or
+/// when the test says so. A key under policy has ten permits, one refilled each second. Not
 /// thread-safe.
 class BucketLimiter final : public limiter::Limiter {
  public:
   ManualClock clock{std::int64_t{1'000'000} * 1'000'000'000};
-  bool later = false;                     ///< keep answers until AnswerAll
-  Status status;                          ///< not ok: what every question is answered with
+  bool later = false;                     ///< hold answers until AnswerAll
+  Status status;                          ///< if not ok: the answer to every check
   std::vector<std::size_t> batches;       ///< the size of each call
   std::vector<std::int64_t> leases;       ///< those that may be released
   std::vector<std::string> reservations;  ///< those that may be settled
-  std::string policy = "ten";             ///< what decides about every key
-  bool estimated = false;                 ///< what is left is an estimate
+  std::string policy = "ten";             ///< the policy that decides every key
+  bool estimated = false;                 ///< the remaining count is an estimate
   telemetry::Tracer* tracer_in_use = nullptr;
 
   telemetry::Tracer* tracer() const noexcept override { return tracer_in_use; }
@@ -56,7 +56,7 @@ class BucketLimiter final : public limiter::Limiter {
         std::move(done));
   }
 
-  /// Answers all that was asked so far.
+  /// Answers all pending checks.
   void AnswerAll() {
     for (auto& answer : std::exchange(waiting_, {})) answer();
   }
@@ -67,7 +67,7 @@ class BucketLimiter final : public limiter::Limiter {
     return names;
   }
   std::size_t waiting() const { return waiting_.size(); }
-  /// Every key is fresh again, and nobody waits.
+  /// Every key is fresh again, and no check is pending.
   void Forget() {
     buckets_.clear();
     policies_.clear();
@@ -130,7 +130,7 @@ class BucketLimiter final : public limiter::Limiter {
         break;
       case store::Op::kLease:
       case store::Op::kReturn:
-        break;  // no client asks for these
+        break;  // no client sends these
     }
   }
 

@@ -1,5 +1,5 @@
-// The words of each command that tools and people send: what is understood, and how Redis would
-// word the refusal of what is not.
+// The arguments of each command that tools and people send: which are understood, and Redis's
+// wording for errors about the others.
 
 #include "protocol/resp/commands.h"
 
@@ -56,7 +56,7 @@ TEST_F(RespCommands, HelloAndAuth) {
   EXPECT_EQ(Talk("HELLO 3 SETNAME\r\n"), "-ERR Syntax error in HELLO option 'SETNAME'\r\n");
   EXPECT_EQ(Talk("HELLO 3 COLOUR\r\n"), "-ERR Syntax error in HELLO option 'COLOUR'\r\n");
   EXPECT_THAT(Talk("HELLO 3 SETNAME \"a b\"\r\n"), StartsWith("-ERR Client names cannot contain"));
-  // As with a Redis whose default user has no password.
+  // Like a Redis whose default user has no password.
   EXPECT_THAT(Talk("HELLO 2 AUTH default x\r\n"), StartsWith("*14\r\n"));
   EXPECT_EQ(Talk("AUTH default x\r\n"), "+OK\r\n");
   EXPECT_EQ(Talk("AUTH a b c\r\n"), "-ERR syntax error\r\n");
@@ -84,7 +84,7 @@ TEST_F(RespCommands, WhatIsUnknownIsQuotedUpToAPoint) {
             "-ERR unknown command 'NO-SUCH-COMMAND-HERE', with args beginning with: '" +
                 words.substr(0, 128) + "' \r\n");
   EXPECT_THAT(Talk("zzz\r\n"), StartsWith("-ERR unknown command 'zzz'"));
-  // As long as a command that has its own way, and almost its name.
+  // As long as a command with its own code path, and with almost the same name.
   EXPECT_THAT(Talk("CL.THROTTLX a 1 1 1\r\n"), StartsWith("-ERR unknown command 'CL.THROTTLX'"));
   EXPECT_THAT(Talk("THROTTLX a 1 1 1\r\n"), StartsWith("-ERR unknown command 'THROTTLX'"));
 }

@@ -1,5 +1,5 @@
-// Who a client of the RESP port is: by password, by the key of a role, by certificate and by
-// address; and what its errors and traces say.
+// The identity of a client of the RESP port: by password, by the key of a role, by certificate and
+// by address; and what its errors and traces say.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ TEST_F(RespLogin, OnlyAdministratorsHaveAKeyWhereNoPasswordIsAskedFor) {
   EXPECT_EQ(Talk("AUTH admin\r\n"), "+OK\r\n");
 }
 
-// version 1, one application of one charge: key "k", a token bucket (0) of 5 permits with 1 back
-// each second, cost 2 (zigzag 4).
+// version 1, one application of one charge: key "k", a token bucket (0) of 5 permits with 1
+// refilled each second, cost 2 (zigzag 4).
 std::string Apply() {
   const std::string bytes("\1\1\1\0\0\1\1k\0\5\1\x80\x94\xeb\xdc\3\4", 17);
   return "*2\r\n$10\r\nWEIR.APPLY\r\n$" + std::to_string(bytes.size()) + "\r\n" + bytes + "\r\n";
@@ -77,7 +77,7 @@ TEST_F(RespLogin, AKeyOfTheRoleStoreAppliesAndNoOtherDoes) {
   service_.stores = [](std::string_view, std::string_view word) { return word == "store-key"; };
   EXPECT_THAT(Talk("AUTH check-key\r\n" + Apply()), StartsWith("+OK\r\n-NOPERM "));
   // Version; decided; allowed, limit 5 (zigzag 10), 3 left, no wait, full in 2 s (zigzag 4e9), no
-  // lease. BucketLimiter does not say that it has applied.
+  // lease. BucketLimiter does not report that it has applied it.
   const std::string answer("\1\1\0\12\6\0\x80\xd0\xac\xf3\xe\0", 12);
   EXPECT_EQ(Talk("AUTH store-key\r\n" + Apply()), "+OK\r\n$12\r\n" + answer + "\r\n");
   EXPECT_THAT(Talk("PING\r\n" + Apply() + "PING\r\n"),
@@ -123,7 +123,7 @@ TEST_F(RespLogin, ACertificateNeedsNoPassword) {
   session_->LogInBySubject("worker");
   EXPECT_THAT(Talk("WEIR.REFUND a\r\n"), StartsWith("*8\r\n"));
   EXPECT_THAT(Talk("WEIR.RESET a\r\n"), StartsWith("-NOPERM "));
-  // RESET forgets a password; the certificate is still there.
+  // RESET drops a password; the certificate is still there.
   EXPECT_EQ(Talk("RESET\r\nPING\r\n"), "+RESET\r\n+PONG\r\n");
   session_->LogInBySubject("boss");
   EXPECT_EQ(Talk("WEIR.RESET a\r\n"), "+OK\r\n");
@@ -164,7 +164,7 @@ TEST_F(RespLogin, ResetIsForAdministrators) {
   EXPECT_EQ(Talk("WEIR.RESET a\r\n"), "-TRYAGAIN late\r\n");
   limiter_.status = {};
   EXPECT_THAT(resets, ElementsAre("the admin of a", "the admin perhaps of a"));
-  // A full batch takes a reset as its last command.
+  // A full batch accepts a reset as its last command.
   std::string many;
   for (std::size_t i = 0; i + 1 < Batch::kMaxQuestions; ++i) many += "WEIR.PEEK a\r\n";
   Talk(many + "WEIR.RESET a\r\n");
@@ -205,7 +205,7 @@ TEST_F(RespLogin, ACommandThatIsTracedHasASpanOfItsOwn) {
   EXPECT_TRUE(spans.empty());
 }
 
-// More sessions at once than there are batches kept for reuse.
+// More concurrent sessions than batches kept for reuse.
 TEST_F(RespLogin, SessionsThatWaitTogetherAreAllAnswered) {
   limiter_.later = true;
   std::vector<std::unique_ptr<Session>> sessions;

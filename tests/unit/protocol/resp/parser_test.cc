@@ -82,7 +82,7 @@ TEST(RespParser, SplitAtEveryByteGivesTheSameCommands) {
   for (std::size_t piece = 1; piece <= input.size(); ++piece) {
     EXPECT_EQ(ParseInPieces(input, piece), expected) << "pieces of " << piece;
   }
-  // Two pieces, divided at every place.
+  // Two pieces, split at every position.
   for (std::size_t cut = 1; cut < input.size(); ++cut) {
     Parser parser;
     std::vector<Words> commands;
@@ -206,7 +206,7 @@ TEST(RespParser, LimitsAreExact) {
 
 TEST(RespParser, ACommandLargerThanTheLimitIsRefusedBeforeItIsAllHere) {
   const ParserLimits limits{.max_arguments = 100, .max_bulk = 10, .max_command = 30};
-  // 5 + 15 + 15 > 30: the second argument's announcement is enough.
+  // 5 + 15 + 15 > 30: the second argument's length is enough.
   EXPECT_EQ(ErrorOf("*10\r\n$8\r\n12345678\r\n$8\r\n", limits),
             "Protocol error: command too large");
 }

@@ -114,7 +114,7 @@ TEST_F(RespSession, HelloSwitchesToRespThree) {
 }
 
 TEST_F(RespSession, PolicyCommandsAskTheLimiter) {
-  // Ten permits, one back per second.
+  // Ten permits, one refilled per second.
   EXPECT_EQ(Talk("WEIR.CHECK k 4\r\n"),
             "*8\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:4\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   EXPECT_EQ(Talk("WEIR.PEEK k 7\r\n"),
@@ -126,7 +126,7 @@ TEST_F(RespSession, PolicyCommandsAskTheLimiter) {
             "*8\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:1\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   EXPECT_EQ(Talk("WEIR.CHECK k 11\r\n"),
             "*8\r\n:1\r\n:10\r\n:10\r\n:-1\r\n:0\r\n$3\r\nten\r\n:0\r\n:0\r\n");
-  // 13 of 10: in debt until 3 have flowed in.
+  // 13 of 10: in debt until 3 are refilled.
   EXPECT_EQ(Talk("WEIR.OVERDRAW k 13\r\n"),
             "*8\r\n:1\r\n:10\r\n:0\r\n:3\r\n:13\r\n$3\r\nten\r\n:0\r\n:0\r\n");
   limiter_.leases = {77};
@@ -218,7 +218,7 @@ TEST_F(RespSession, AHundredThousandCommandsInOneWrite) {
     replies += out.view();
     out.Clear();
   }
-  // Each of the 1,000 keys is asked 100 times and grants 50: 50,000 in all.
+  // Each of the 1,000 keys is checked 100 times and grants 50: 50,000 in total.
   std::size_t allowed = 0;
   std::size_t count = 0;
   for (std::size_t at = replies.find("*5\r\n:"); at != std::string::npos;
@@ -231,7 +231,7 @@ TEST_F(RespSession, AHundredThousandCommandsInOneWrite) {
   EXPECT_EQ(service_.commands_total.load(), 100'000);
 }
 
-// COMMAND DOCS is 14 bytes and has a reply of thousands. Behind a question its replies wait in the
+// COMMAND DOCS is 14 bytes and has a reply of thousands. After a check its replies wait in the
 // batch.
 TEST_F(RespSession, RepliesBehindAQuestionAreBoundedLikeTheOthers) {
   constexpr std::size_t kCommands = 2'000;

@@ -1,6 +1,6 @@
-// CL.THROTTLE worked out by hand from its definition: a bucket of max_burst + 1 permits, one permit
-// back every period / count seconds. T = emission interval, L = max_burst + 1. Then THROTTLE, of a
-// bucket of L = max_burst permits.
+// CL.THROTTLE calculated by hand from its definition: a bucket of max_burst + 1 permits, one permit
+// refilled every period / count seconds. T = emission interval, L = max_burst + 1. Then THROTTLE,
+// with a bucket of L = max_burst permits.
 
 #include "protocol/resp/throttle.h"
 
@@ -63,7 +63,7 @@ TEST_F(CellThrottle, BurstThenLimitedThenRefilled) {
   // 1.5 s later, 0.5 s are missing: rounded up to 1. Full after 30.5 s, rounded up to 31.
   limiter_.clock.Advance(milliseconds(1500));
   EXPECT_EQ(Throttle("user123 15 30 60"), "1 16 0 1 31");
-  // At 2 s exactly one permit is back; it is taken and 32 s are due again.
+  // At 2 s exactly one permit is refilled; it is taken and filling takes 32 s again.
   limiter_.clock.Advance(milliseconds(500));
   EXPECT_EQ(Throttle("user123 15 30 60"), "0 16 0 -1 32");
   EXPECT_EQ(Throttle("somebody-else 15 30 60"), "0 16 15 -1 2");
@@ -102,7 +102,7 @@ TEST_F(CellThrottle, QuantityZeroOnlyLooks) {
 TEST_F(CellThrottle, AClockThatStepsBackGrantsNothing) {
   EXPECT_EQ(Throttle("k 1 1 10 2"), "0 2 0 -1 20");
   limiter_.clock.Advance(-seconds(5));
-  // The bucket is full 25 s from this moment; one permit is back after 15.
+  // The bucket is full 25 s from this moment; one permit is refilled after 15.
   EXPECT_EQ(Throttle("k 1 1 10"), "1 2 0 15 25");
   limiter_.clock.Advance(seconds(15));
   EXPECT_EQ(Throttle("k 1 1 10"), "0 2 0 -1 20");
@@ -134,7 +134,7 @@ TEST_F(CellThrottle, TheLargestNumbersWork) {
   // L = 2^40, refilled with 2^31 per second: 2^40 / 2^31 = 512 s to fill; one permit takes under 1
   // ns.
   EXPECT_EQ(Throttle("big 1099511627775 2147483648 1 1099511627776"), "0 1099511627776 0 -1 512");
-  // One permit per century, the longest period there is: 36,525 days of 86,400 s.
+  // One permit per century, the longest possible period: 36,525 days of 86,400 s.
   EXPECT_EQ(Throttle("slow 0 1 3155760000"), "0 1 0 -1 3155760000");
   EXPECT_EQ(Throttle("slow 0 1 3155760000"), "1 1 0 3155760000 3155760000");
 }
@@ -210,7 +210,7 @@ TEST_F(CrabThrottle, AQuantityThatNeverFitsIsNotToldToRetryAtOnce) {
   EXPECT_EQ(Throttle("k 5 1 60 6"), "0 5 0 300 360");
   // 3 per second: (4 - 2) / 3 s, rounded up.
   EXPECT_EQ(Throttle("third 2 3 1 4"), "0 2 2 0 1");
-  // No time is longer than 2^63 - 1 ns, which is 9,223,372,036.85 s.
+  // The longest time is 2^63 - 1 ns, which is 9,223,372,036.85 s.
   EXPECT_EQ(Throttle("k 5 1 60 9223372036854775807"), "0 5 0 300 9223372037");
 }
 
@@ -230,7 +230,7 @@ TEST_F(CrabThrottle, NamesTheArgumentThatIsWrong) {
 
 TEST(QuotaCache, GivesEachRateItsOwnQuota) {
   QuotaCache cache;
-  // More rates than the cache has places, twice over: replaced entries are made anew.
+  // More rates than the cache has places, twice over: replaced entries are created again.
   for (int round = 0; round < 2; ++round) {
     for (std::int64_t burst = 0; burst < 1000; ++burst) {
       const Quota* const quota = cache.Find({burst, 2 + burst % 7, 60});

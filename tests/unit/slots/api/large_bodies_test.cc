@@ -56,7 +56,7 @@ TEST(LargeBodies, WhatThrowsIsAnswered) {
   EXPECT_EQ(status, 500);
 }
 
-// A service that stops closes it before what the replies belong to is gone.
+// A service that stops closes it before the objects that the replies refer to are destroyed.
 TEST(LargeBodies, WhenItIsClosedAllRepliesAreLetGo) {
   const std::string body(100'000, 'x');
   const auto held = std::make_shared<int>();

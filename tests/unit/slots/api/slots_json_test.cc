@@ -82,7 +82,7 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
   }
 }
 
-// Left out in silence, it would make payments of days on which the bank is closed.
+// Silently ignored, it would cause payments on days on which the bank is closed.
 TEST(SlotsJson, AMisspeltFieldOfAConfigIsRefused) {
   const std::string begin = R"({"configName":"pay","windowSize":"PT4S","maxPerWindow":100)";
   const auto message = [&](const std::string& rest) {

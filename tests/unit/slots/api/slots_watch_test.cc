@@ -38,7 +38,7 @@ TEST(SlotsWatch, SeesTheStoreGoAndComeBackAlsoIfTheClockIsSetBack) {
   EXPECT_TRUE(watch.up());
 }
 
-/// Keeps what asks for backlogs, and refuses or counts what asks for windows.
+/// Holds calls for backlogs, and refuses or counts calls for windows.
 class BehindStore final : public test::IdleSlotStore {
  public:
   Done<std::vector<Backlog>> asked;

@@ -32,7 +32,7 @@ TEST_F(BreakerTest, OpensAfterFiveFailuresInARow) {
 }
 
 TEST_F(BreakerTest, OpensWhenHalfOfASecondsCallsFailed) {
-  // Success and failure in turn, so never two failures in a row. A second begins with its first
+  // Success and failure alternate, so never two failures in a row. A second begins with its first
   // failure: after n pairs it has n failures and n - 1 successes, so the 10th pair makes 19 calls
   // and the 11th 21, of which more than half failed.
   for (int i = 0; i < 10; ++i) {
@@ -49,7 +49,7 @@ TEST_F(BreakerTest, ForgetsFailuresOfEarlierSeconds) {
   for (int i = 0; i < 60; ++i) {
     breaker_.Succeeded(breaker_.period());
     Fail(1);
-    clock_.Advance(200ms);  // 5 pairs a second: 10 calls, below the least of 20
+    clock_.Advance(200ms);  // 5 pairs a second: 10 calls, below the minimum of 20
   }
   EXPECT_TRUE(breaker_.closed());
 }

@@ -39,7 +39,7 @@ class DenyCacheTest : public ::testing::Test {
  protected:
   DenyCacheTest() { cache_.SetOn(true); }
 
-  /// As the guarded store does: notes the marks, then keeps the store's answer.
+  /// Like the guarded store: records the marks, then caches the store's answer.
   void Keep(std::vector<Charge> charges, std::vector<Decision> decisions, Nanos sent = kNow) {
     Asked asked(std::move(charges));
     asked.decisions = std::move(decisions);
@@ -109,7 +109,7 @@ TEST_F(DenyCacheTest, DoesNotKeepAnAnswerThatWasUnderWayWhenTheKeyWasFreed) {
   Asked asked({{"k", 1, &quota_}});
   asked.decisions[0] = Limited(300ms);
   const auto marks = Marks(asked.charges);
-  cache_.Forget(HashOf("k"));  // the refund overtakes the refusal
+  cache_.Forget(HashOf("k"));  // the refund overtakes the denial
   cache_.Keep(asked.application, marks, kNow);
   EXPECT_FALSE(Known({{"k", 1, &quota_}}, kNow));
 }
@@ -124,7 +124,7 @@ TEST_F(DenyCacheTest, SeveralChargesAreAnsweredOnlyIfAllAreKnown) {
   EXPECT_EQ(both.decisions[1].remaining, 7);
   EXPECT_TRUE(both.decisions[1].allowed());
   EXPECT_FALSE(Known({{"a", 1, &quota_}, {"c", 1, &quota_}}, kNow));
-  // What was said beside a refusal refuses nothing by itself.
+  // A decision that came with a denial denies nothing by itself.
   EXPECT_FALSE(Known({{"b", 1, &quota_}}, kNow));
   EXPECT_TRUE(Known({{"a", 1, &quota_}}, kNow));
 }
@@ -177,7 +177,7 @@ TEST_F(DenyCacheTest, ARefusalIsWorthMoreThanWhatWasSaidBesideAnother) {
   Keep({{"a", 1, &quota_}}, {Limited(300ms)});
   Keep({{"a", 1, &quota_}, {"b", 1, &quota_}}, {Decision{}, Limited(300ms)}, kNow + 1);
   EXPECT_TRUE(Known({{"a", 1, &quota_}}, kNow + 2));
-  // Once it is over, what was said beside another takes its place, and a refusal that of this.
+  // Once it expires, the decision that came with another denial replaces it, and a denial that one.
   Keep({{"a", 1, &quota_}, {"c", 1, &quota_}}, {Decision{}, Limited(300ms)}, kNow + 300'000'000);
   EXPECT_TRUE(Known({{"a", 1, &quota_}, {"c", 1, &quota_}}, kNow + 300'000'001));
   EXPECT_FALSE(Known({{"a", 1, &quota_}}, kNow + 300'000'001));

@@ -1,4 +1,4 @@
-// What the reactors of a node share about a distant store: what it says in the log and in a scrape.
+// What the reactors of a node share about a remote store: its log lines and metrics.
 
 #include "store/guard/guard.h"
 

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Holds what it is asked until the test lets it answer.
+/// Holds its calls until the test lets it answer.
 class DistantStore final : public Store {
  public:
   explicit DistantStore(Engine& engine) : memory_(engine) {}
@@ -45,7 +45,7 @@ class DistantStore final : public Store {
     if (!holding) return memory_.Apply(batch, std::move(done));
     held.push_back({batch, std::move(done)});
   }
-  // Keys that begin with a digit are that part's.
+  // A key's leading digit is its part.
   std::uint32_t PartOf(const Application& application) const override {
     const char first = application.charges[0].key[0];
     return first >= '1' && first <= '9' ? static_cast<std::uint32_t>(first - '0') : 0;
@@ -69,7 +69,7 @@ class DistantStore final : public Store {
   memory::MemoryStore memory_;
 };
 
-/// One charge with memory that can be given back while the store still thinks about it.
+/// One charge with memory that can be freed while the store is still deciding.
 struct Asked {
   Asked(std::string name, const Quota& with, Op op = Op::kCharge)
       : key(std::move(name)), quota(with) {
@@ -151,7 +151,7 @@ TEST_F(GuardedStoreTest, AnswersInTimeThoughTheStoreDoesNotAndDropsWhatComesLate
   EXPECT_GE(std::chrono::steady_clock::now() - began, 20ms);
   ASSERT_FALSE(asked->application.status.ok());
   EXPECT_EQ(asked->application.status.error().code, Code::kDeadlineExceeded);
-  asked.reset();  // a write to it now is found by ASan
+  asked.reset();  // ASan detects a write to it from here on
   inner_->AnswerHeld();
 }
 
@@ -167,7 +167,7 @@ TEST_F(GuardedStoreTest, ALateAnswerStillCountsInTheStore) {
   EXPECT_EQ(next.decision.remaining, 0);  // 2 - the late one - this one
 }
 
-// Whoever asked was told that the store did not answer, and cannot release what he does not know.
+// The caller was told that the store did not answer, and cannot release permits it does not know.
 TEST_F(GuardedStoreTest, PermitsThatAreGrantedTooLateAreReleased) {
   const Quota flight = *Quota::Concurrency(10, 1h);
   inner_->holding = true;
@@ -239,7 +239,7 @@ TEST_F(GuardedStoreTest, AStoreThatLetsNobodyInIsAway) {
 TEST_F(GuardedStoreTest, TheProberClosesTheBreakerWhenTheStoreIsBack) {
   Prober prober(io_, guard_, *store_);
   inner_->down = true;
-  // Nobody asks anything: the prober itself finds out.
+  // No checks: the prober itself detects it.
   RunUntil([&] { return guard_.breaker().state() == BreakerState::kOpen; });
   EXPECT_FALSE(guard_.health().up);
   EXPECT_EQ(guard_.health().last_error, "no connection");
@@ -252,7 +252,7 @@ TEST_F(GuardedStoreTest, TheProberClosesTheBreakerWhenTheStoreIsBack) {
 
 TEST_F(GuardedStoreTest, AnswersKnownRefusalsItself) {
   guard_.SetChannelUp(true);
-  for (int i = 0; i < 3; ++i) Asked("k", quota_).On(*store_);  // the third is refused
+  for (int i = 0; i < 3; ++i) Asked("k", quota_).On(*store_);  // the third is denied
   const int calls = inner_->calls;
   Asked asked("k", quota_);
   asked.On(*store_);
@@ -294,7 +294,7 @@ TEST_F(GuardedStoreTest, APartThatIsAwayLeavesTheOthersAlone) {
   for (int i = 0; i < 5; ++i) Asked("2k", quota_).On(*store_);
   EXPECT_EQ(guard_.breaker(2).state(), BreakerState::kOpen);
   EXPECT_TRUE(guard_.breaker(1).closed());
-  // All three in one batch: each part is asked for itself.
+  // All three in one batch: each part is called separately.
   Asked first("1k", quota_);
   Asked second("2k", quota_);
   Asked third("3k", quota_);
@@ -334,7 +334,7 @@ TEST_F(GuardedStoreTest, TheProberAsksThePartThatFailed) {
   inner_->down_part = 2;
   for (int i = 0; i < 5; ++i) Asked("2k", quota_).On(*store_);
   ASSERT_EQ(guard_.breaker(2).state(), BreakerState::kOpen);
-  // The store as a whole answers all the while.
+  // The store as a whole keeps answering.
   const auto began = std::chrono::steady_clock::now();
   RunUntil([&] { return std::chrono::steady_clock::now() - began > 300ms; });
   EXPECT_FALSE(guard_.breaker(2).closed());
@@ -345,7 +345,7 @@ TEST_F(GuardedStoreTest, TheProberAsksThePartThatFailed) {
 TEST_F(GuardedStoreTest, ThousandsOfCallsAtOnceAreGivenBackInAnyOrder) {
   inner_->holding = true;
   std::vector<std::unique_ptr<Asked>> all;
-  for (int i = 0; i < 10'000; ++i) {  // more than are kept for reuse
+  for (int i = 0; i < 10'000; ++i) {  // more than the number kept for reuse
     all.push_back(std::make_unique<Asked>("k" + std::to_string(i), quota_));
     all.back()->On(*store_);
   }

@@ -1,4 +1,4 @@
-// Calls to a distant store and its prober on timers and a clock that the test moves.
+// Calls to a remote store and its prober, with manual timers and a manual clock.
 
 #include "store/guard/prober.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Timers that a test lets ring.
+/// Timers fired by a test.
 class ManualTimers final : public Timers {
  public:
   using Set = std::map<Id, std::function<void()>>;
@@ -63,14 +63,14 @@ class ProberTest : public testing::Test {
                                             std::make_unique<HoldingStore>(held_));
   }
 
-  /// Answers all that is held, the n-th application of each call by `statuses[n]`.
+  /// Answers all held calls, the n-th application of each call with `statuses[n]`.
   void Answer(const std::vector<Status>& statuses) {
     for (auto& [batch, done] : std::exchange(held_, {})) {
       for (std::size_t i = 0; i < batch.size(); ++i) batch[i].status = statuses[i];
       done();
     }
   }
-  /// Charges `keys` in one call; their statuses when they are told.
+  /// Charges `keys` in one call; records their statuses when they are answered.
   void Ask(const std::vector<std::string>& keys, Op op = Op::kCharge) {
     auto call = std::make_shared<Asked>();
     for (const std::string& key : keys) {
@@ -110,7 +110,7 @@ class ProberTest : public testing::Test {
   ManualTimers::Set alarms_;
   ManualTimers::Set ticks_;
   HoldingStore::Held held_;
-  std::vector<Status> told_;  // the store tells when it ends, too
+  std::vector<Status> told_;  // the store also answers in its destructor
   std::unique_ptr<GuardedStore> store_;
 };
 
@@ -145,7 +145,7 @@ TEST_F(ProberTest, AsksAStoreThatNobodyElseAsks) {
   clock_.Advance(10ms);
   Ring(ticks_);
   EXPECT_EQ(held_.size(), 1U) << "one question at a time";
-  // Still up, so that it is asked again a second later; in doubt after a tenth of one.
+  // Still up, so that it is called again a second later; in doubt after a tenth of one.
   Answer({Error{Code::kUnavailable, "no connection"}});
   EXPECT_FALSE(guard_.up());
   clock_.Advance(89ms);
@@ -253,7 +253,7 @@ TEST_F(ProberTest, MayBeClosedByWhoeverIsToldOfATimeout) {
   EXPECT_TRUE(alarms_.empty());
 }
 
-// The store lives as long as it decides something: a part of a call that failed opens nothing.
+// The store is up as long as it decides something: a partial failure does not open the breaker.
 TEST_F(ProberTest, AStoreThatDecidesPartOfACallIsUp) {
   for (int i = 0; i < 10; ++i) {
     Ask({"a", "b"});
@@ -297,7 +297,7 @@ TEST(AsioTimersTest, ATimerThatWasCancelledNeverRuns) {
   std::vector<int> ran;
   const Timers::Id first = timers.After(1h, [&ran] { ran.push_back(1); });
   Timers::Id third = 0;
-  // Both are due: the one that runs first cancels the other, whose turn is already noted.
+  // Both are due: the one that runs first cancels the other, which is already queued.
   timers.After(0ns, [&] {
     ran.push_back(2);
     timers.Cancel(third);

@@ -1,4 +1,4 @@
-// When permits end, when more are asked for, and how many: by the node's clock alone.
+// When permits end, when more are requested, and how many: by the node's clock alone.
 
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST(HoldingTerms, PermitsOfAWindowEndWithIt) {
 }
 
 // 100 permits in half a term make 125 in five eighths of one, which are 156.25 ms. A window that
-// ends in 50 ms less a nanosecond takes 40 of them; an eighth more and two are 46.
+// ends in 50 ms less a nanosecond has room for 40 of them; an eighth more and two are 46.
 TEST(HoldingTerms, LittleIsAskedForShortlyBeforeAWindowEnds) {
   Holding holding(kWindow, 0);
   holding.Note(0, 100);
@@ -138,7 +138,7 @@ TEST(HoldingTerms, WhatIsHeldUntilTheWindowsEndIsEnough) {
   EXPECT_GT(holding.Want(0), 0);
 }
 
-// A region names its own end: which window it charged is not known.
+// A region sets its own end: it is unknown which window it charged.
 TEST(HoldingTerms, TheEndOfWhatARegionLendsIsNoWindowsEnd) {
   const algorithm::LeaseTerms terms =
       *algorithm::RegionTermsFor(*Quota::FixedWindow(1000, 100s), 2s);
@@ -149,7 +149,7 @@ TEST(HoldingTerms, TheEndOfWhatARegionLendsIsNoWindowsEnd) {
   EXPECT_EQ(holding.Want(150 * kMs), 125);
 }
 
-// What is granted and lost on the way is gone until its window ends.
+// Permits granted and lost in transit are unavailable until their window ends.
 TEST(HoldingTerms, NoMoreThanHalfOfAWindowIsAskedForAtOnce) {
   Holding holding(kWindow, 0);
   holding.Note(0, 5000);
@@ -258,7 +258,7 @@ TEST(HoldingTerms, AnswersWithoutTheStoreAreWhatItSaidLast) {
   EXPECT_EQ(holding.Estimate(kTerm, false).retry_after, 1ns) << "never none";
 }
 
-// What a simulation must find is there to be found.
+// Each flaw that a simulation must find has the effect that its name says.
 TEST(HoldingTerms, FlawsAreAsTheyAreNamed) {
   Granted late = Grant(1, 10, 0);
   late.now = 100 * kMs;

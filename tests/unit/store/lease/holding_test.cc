@@ -12,7 +12,7 @@ void Grant(Holding& holding, std::uint64_t id, std::int64_t count, Nanos now) {
                   {});
 }
 
-// Permits that end must not live on in a later grant: they were charged too long ago.
+// Permits that end must not survive in a later grant: they were charged too long ago.
 TEST(Holding, WhatWasNotUsedGoesBackToItsOwnGrantOnly) {
   Holding holding(kTerms, 0);
   Grant(holding, 1, 10, 0);

@@ -23,7 +23,7 @@ TEST_F(LeasingAnswers, WhatIsNotLeasedIsPassedOn) {
   On(plain);
   EXPECT_TRUE(plain.admitted());
   EXPECT_FALSE(plain.application.estimated);
-  // Beside a leased one, in one batch.
+  // Together with a leased one, in one batch.
   Asked leased(Op::kCharge, {Hot()}, {&terms_});
   std::vector<Application> batch = {plain.application, leased.application};
   int told = 0;
@@ -76,7 +76,7 @@ TEST_F(LeasingAnswers, LooksAndChargesOfNothingAreAskedOfTheStore) {
 
 TEST_F(LeasingAnswers, ABusyKeyOfWhichThereIsNothingLeftIsRefusedHere) {
   Warm();
-  // Another node takes all that is left.
+  // Another node takes all remaining permits.
   ASSERT_TRUE(engine_.TryAcquire("hot", terms_.quota, LeftInStore()).allowed());
   while (ChargeHot()) {
   }
@@ -87,7 +87,7 @@ TEST_F(LeasingAnswers, ABusyKeyOfWhichThereIsNothingLeftIsRefusedHere) {
   EXPECT_GT(decision_.retry_after, 0ns);
   EXPECT_EQ(book_.applications[Op::kCharge], asked);
   EXPECT_GE(metrics().refused.value(), 1U);
-  // Beside an exact policy the store decides.
+  // Together with an exact policy the store decides.
   Asked both(Op::kCharge, {Hot(), {"other", 1, &exact_}}, {&terms_, nullptr});
   On(both);
   EXPECT_FALSE(both.admitted());
@@ -152,8 +152,8 @@ TEST_F(LeasingAnswers, WhatTheStoreCouldNotDecideHasSpentNothing) {
   EXPECT_EQ(metrics().held.load(), held);
 }
 
-// A client gives back an earlier check while this one waits for the store: what this one took is
-// not spent yet, and comes on top if it is admitted.
+// A client refunds an earlier check while this one waits for the store: what this one took is
+// not spent yet, and is added if it is admitted.
 TEST_F(LeasingAnswers, ARefundFreesNothingThatACheckNotDecidedYetHasTaken) {
   Warm();
   const auto spent = static_cast<std::int64_t>(metrics().spent.value());
@@ -169,11 +169,11 @@ TEST_F(LeasingAnswers, ARefundFreesNothingThatACheckNotDecidedYetHasTaken) {
   AnswerHeldCharges();
   EXPECT_TRUE(slow.admitted());
   EXPECT_EQ(metrics().held.load(), spent);
-  // Now it is spent, and may be given back like any other.
+  // Now it is spent, and may be refunded like any other.
   Asked late(Op::kRefund, {Hot(1000)}, {&terms_});
   On(late);
   EXPECT_EQ(metrics().held.load(), spent + held);
-  AnswerHeld();  // also the question for more, which was sent with the first check
+  AnswerHeld();  // also the request for more, which was sent with the first check
 }
 
 TEST_F(LeasingAnswers, ADrainWhileTheStoreThinksLosesNoAnswer) {

@@ -1,4 +1,4 @@
-// What becomes of permits that are held when keys, policies or the store itself go away.
+// What happens to held permits when keys, policies or the store itself are removed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,8 +53,8 @@ TEST_F(LeasingAnswers, PermitsThatComeTooLateGoBackAndTheStoreDecidesForAWhile) 
   EXPECT_EQ(book_.applications[Op::kLease], 1) << "not asked again at once";
 }
 
-// The permits would end before the store has answered for the other charge: the check was refused.
-// The store took 4/10 of the term, so they would have to last for 8/10, and have 6/10 left.
+// The permits would end before the store has answered for the other charge, so that the check would
+// be denied. The store took 4/10 of the term, so they have to last for 8/10, and have 6/10 left.
 TEST_F(LeasingAnswers, AChargeBesideOneThatASlowStoreDecidesGoesThereToo) {
   AskForPermits();
   clock_.Advance(term() * 4 / 10);
@@ -159,7 +159,7 @@ TEST_F(LeasingAnswers, KeysThatNobodyAsksForAreForgotten) {
   EXPECT_TRUE(timers_.empty()) << "there is nothing left to watch";
 }
 
-// Three checks in half a term: too few to take permits in advance for.
+// Three checks in half a term: too few to lease permits in advance.
 TEST_F(LeasingAnswers, AKeyThatIsNoLongerBusyIsChargedExactly) {
   Warm();
   for (int i = 0; i < 8; ++i) {
@@ -210,7 +210,7 @@ TEST_F(LeasingAnswers, ARefundOfAKeyThatNobodyWatchesStaysSpent) {
   EXPECT_EQ(refund.decisions[0].limit, terms_.quota.limit());
 }
 
-// What a simulation must find is there to be found.
+// Each flaw that a simulation must find has the effect that its name says.
 TEST_F(LeasingAnswers, WithTheFlawARefundFreesWhatOthersHold) {
   Leases flawed(LeaseOptions{.clock = &clock_, .seed = 1, .flaws = {.refund_in_store = true}});
   store_ = std::make_unique<LeasingStore>(std::make_unique<test::ManualTimers>(timers_), flawed,

@@ -1,6 +1,6 @@
 #pragma once
 
-// A leasing store over the memory store, with a clock and timers that a test moves.
+// A leasing store over the memory store, with a manual clock and manual timers.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace weir::store::lease {
 
 using test::ManualTimers;
 
-/// The memory store behind a door that counts, and that may be shut.
+/// The memory store with a call counter, which can be shut off.
 class CountingStore final : public Store {
  public:
   struct Book {

@@ -1,4 +1,4 @@
-// Keys of leased policies that are being moved to another store, which lends nothing of them.
+// Keys of leased policies that are being moved to another store; nothing of them is leased.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class LeasingMove : public route::RoutingStoreTest {
     EXPECT_TRUE(told);
     return application.status.ok() && application.applied;
   }
-  /// One check in each millisecond; how many were admitted.
+  /// One check in each millisecond; returns how many were admitted.
   int Admitted(int checks) {
     int admitted = 0;
     for (int i = 0; i < checks; ++i) {
@@ -63,13 +63,13 @@ TEST_F(LeasingMove, EveryCheckOfABusyKeyIsDecidedByBothStores) {
 
 TEST_F(LeasingMove, TheLimitHoldsAndIsUsed) {
   Moving(kWhole, 0);
-  // 975 at once, and a permit every 10 ms.
+  // 975 at first, and a permit every 10 ms.
   const int admitted = Admitted(2000);
   EXPECT_LE(admitted, 975 + 200);
   EXPECT_GE(admitted, 975 + 190);
 }
 
-// A lease of 250 ms is asked for again after 94 to 156 ms.
+// A lease of 250 ms is requested again after 94 to 156 ms.
 TEST_F(LeasingMove, PermitsAreAskedForSeldom) {
   Moving(kWhole, 0);
   Admitted(500);

@@ -20,7 +20,7 @@ class LeasingPermitsTest : public LeasingStoreTest {
 
   LeasingPermitsTest() { terms_ = *algorithm::TermsFor(*Quota::Concurrency(kLimit, 10s)); }
 
-  /// The name of the permit that a check got; 0: it was refused.
+  /// The id of the permit that a check got; 0: it was denied.
   std::int64_t Acquire() { return Charge() ? decision_.lease : 0; }
   bool Release(std::int64_t name) {
     const store::Charge charge{"hot", 1, &terms_.quota};

@@ -1,4 +1,4 @@
-// The store of a region: permits that it has leased from the home store and lends to nodes.
+// The store of a region: permits that it has leased from the home store and leases on to nodes.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ class RegionTest : public LeasingStoreTest {
  protected:
   RegionTest() { Restart(1); }
 
-  /// A process that holds nothing.
+  /// Restarts the process without any permits.
   void Restart(std::uint32_t seed) {
     region_leases_ = std::make_unique<Leases>(
         LeaseOptions{.max_keys = 2, .clock = &clock_, .seed = seed, .lends = true});
@@ -26,7 +26,7 @@ class RegionTest : public LeasingStoreTest {
                                        std::make_unique<CountingStore>(engine_, book_));
   }
 
-  /// What a node asks for.
+  /// One request of a node.
   bool Ask(Op op, std::int64_t cost, std::int64_t lease = 0, std::string_view key = "hot") {
     const store::Charge charge{key, cost, &node_.quota};
     last_ = {};
@@ -44,7 +44,7 @@ class RegionTest : public LeasingStoreTest {
     Ask(Op::kLease, want, 0, key);
     return last_.granted;
   }
-  /// Nodes have asked for a while.
+  /// Nodes have made requests for a while.
   void Begin() {
     Leased(100);
     ASSERT_GT(region().held.load(), 0);
@@ -52,8 +52,8 @@ class RegionTest : public LeasingStoreTest {
   LeaseMetrics& region() { return *region_leases_->metrics().front(); }
   std::int64_t Home() { return engine_.Peek("hot", node_.quota, 1).remaining; }
 
-  // B = 1000, r = 10/s: it fills in 100 s, so T is the 2 s that were asked for and a node's term
-  // the longest there is. Of the capacity, 20 are held back.
+  // B = 1000, r = 10/s: it fills in 100 s, so T is the requested 2 s and a node's term
+  // the longest possible. Of the capacity, 20 are held back.
   algorithm::LeaseTerms node_ = *algorithm::RegionTermsFor(*Quota::TokenBucket(1000, 10), 2s);
   std::unique_ptr<Leases> region_leases_;
 };
@@ -67,7 +67,7 @@ TEST_F(RegionTest, TermsAreOfTheRegionAndOfTheNode) {
   EXPECT_EQ(shorter.region, std::chrono::nanoseconds(400ms).count());
   EXPECT_EQ(shorter.term, std::chrono::nanoseconds(100ms).count());
   EXPECT_EQ(shorter.quota, *Quota::SlidingLog(100, 8400ms));
-  // A twentieth of 600 ms is 30 ms, a quarter of which is no lease: nodes ask the home store.
+  // A twentieth of 600 ms is 30 ms, a quarter of which is too short: nodes use the home store.
   const Quota brief = *Quota::FixedWindow(100, 600ms);
   EXPECT_EQ(*algorithm::RegionTermsFor(brief, 2s), *algorithm::TermsFor(brief));
   const Quota concurrent = *Quota::Concurrency(100, 30s);
@@ -88,7 +88,7 @@ TEST_F(RegionTest, WhatIsNotHeldYetIsNotARefusal) {
   book_.shut = true;
   EXPECT_EQ(Leased(8), 0);
   EXPECT_TRUE(last_.status.ok());
-  // The node's next check is not refused for it, but goes to the home store.
+  // The node's next check is not denied because of it, but goes to the home store.
   EXPECT_LE(decision_.retry_after, 1ns);
 }
 
@@ -96,7 +96,7 @@ TEST_F(RegionTest, PermitsAreLentOnlyIfTheyOutlastTheNodesTerm) {
   Begin();
   book_.shut = true;
   ASSERT_EQ(Leased(1), 1);
-  // Of the 2 s, a node may spend for 250 ms, and both clocks may be off.
+  // Of the 2 s, a node may spend for 250 ms, and both clocks may be inaccurate.
   clock_.Advance(1740ms);
   EXPECT_EQ(Leased(1), 1);
   clock_.Advance(15ms);
@@ -119,7 +119,7 @@ TEST_F(RegionTest, AGrantIsNamedAndComesBackToItself) {
 }
 
 // Nodes may still spend it: had the client's check been the only one, there would be nothing to
-// give back.
+// refund.
 TEST_F(RegionTest, AClientsRefundFreesNothingThatNodesWereLent) {
   Begin();
   const algorithm::LeaseTerms own = algorithm::AtRegion(node_);
@@ -177,7 +177,7 @@ TEST_F(RegionTest, AnExhaustedLimitIsRefusedForAWhile) {
   EXPECT_EQ(Leased(8), 0);
   EXPECT_EQ(Leased(8), 0);
   EXPECT_EQ(decision_.verdict, Verdict::kLimited);
-  // One permit is back after 100 ms.
+  // One permit is refilled after 100 ms.
   EXPECT_GT(decision_.retry_after, 0ns);
   EXPECT_LE(decision_.retry_after, 100ms);
   EXPECT_FALSE(Ask(Op::kCharge, 1));

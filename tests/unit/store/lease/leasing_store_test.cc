@@ -32,7 +32,7 @@ TEST_F(LeasingStoreTest, ABusyKeyIsDecidedWithoutTheStore) {
   EXPECT_LT(book_.applications[Op::kLease], 20);
 }
 
-// They share a place in what makes a hot key quick to find.
+// They share a place in the index of hot keys.
 TEST_F(LeasingStoreTest, KeysThatEndAlikeAreKeptApart) {
   terms_ = *algorithm::TermsFor(*Quota::TokenBucket(100, 10));
   for (int i = 0; i < 12; ++i) {
@@ -96,7 +96,7 @@ TEST_F(LeasingStoreTest, DrainGivesEverythingBackAndTakesNoMore) {
 TEST_F(LeasingStoreTest, ChargesBesideAnExactOneAreAllOrNone) {
   const Quota exact = *Quota::FixedWindow(1, 1h);
   Warm();
-  // More may be asked for and granted meanwhile.
+  // More may be requested and granted in the meantime.
   const auto unspent = [this] {
     return metrics().held.load() - static_cast<std::int64_t>(metrics().granted.value());
   };
@@ -138,7 +138,7 @@ TEST_F(LeasingStoreTest, ARefundPutsBackWhatThisNodeSpent) {
   EXPECT_EQ(book_.applications[Op::kRefund], 0);
 }
 
-// In a window that has just begun, all that the store counts may be permits that nodes hold.
+// In a window that has just begun, everything the store counts may be permits held by nodes.
 TEST_F(LeasingStoreTest, ARefundFreesNothingThatIsHeldElsewhere) {
   terms_ = *algorithm::TermsFor(*Quota::FixedWindow(100, 10s));
   ASSERT_EQ(engine_.Lease("hot", terms_.quota, 40).granted, 40) << "another node's";
@@ -146,7 +146,7 @@ TEST_F(LeasingStoreTest, ARefundFreesNothingThatIsHeldElsewhere) {
   EXPECT_EQ(Remaining(), 60);
 }
 
-// Whoever is told that it failed asks again.
+// A client retries a failed refund.
 TEST_F(LeasingStoreTest, ARefundThatTheStoreDidNotAnswerGivesNothingBackHere) {
   Warm();
   const Quota exact = *Quota::FixedWindow(100, 1h);

@@ -1,4 +1,4 @@
-// Checks that wait for permits which were asked for, instead of asking the store themselves.
+// Checks that wait for requested permits instead of going to the store themselves.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using test::Held;
 class LeasingWaits : public test::LeasingAnswers {
  protected:
   ~LeasingWaits() override {
-    store_.reset();  // before what it may tell
+    store_.reset();  // before the objects that it may notify
     AnswerHeld();
   }
 
@@ -30,7 +30,7 @@ class LeasingWaits : public test::LeasingAnswers {
     On(asked);
     return asked;
   }
-  /// Spends what is held, so that the next check finds nothing and more is asked for.
+  /// Spends all held permits, so that the next check finds nothing and more are requested.
   void SpendAll() {
     book_.hold = true;
     while (metrics().held.load() > 0) {
@@ -71,7 +71,7 @@ TEST_F(LeasingWaits, TheCheckThatFindsNothingWaitsForWhatIsAskedForOnItsBehalf) 
   Warm();
   SpendAll();
   FailHeld();
-  clock_.Advance(term() / 2);  // until then the store is left alone
+  clock_.Advance(term() / 2);  // until then the store is not called
   Asked& first = Ask();
   EXPECT_FALSE(first.told);
   EXPECT_EQ(Passed(), 0);
@@ -143,7 +143,7 @@ TEST_F(LeasingWaits, NobodyWaitsForASlowStore) {
   Warm();
   SpendAll();
   clock_.Advance(term() / 8 + 1ns);
-  AnswerHeld();  // the question took that long
+  AnswerHeld();  // the request took that long
   SpendAll();
   Ask();
   EXPECT_EQ(Passed(), 1);

@@ -10,19 +10,19 @@
 
 namespace weir::store::lease::test {
 
-/// Timers that a test lets ring.
+/// Timers fired by a test.
 class ManualTimers final : public Timers {
  public:
   struct Set {
     std::map<Id, std::function<void()>> later;
-    std::map<Id, std::function<void()>> soon;  ///< what waits for nothing but its turn
+    std::map<Id, std::function<void()>> soon;  ///< handlers that only wait for their turn
 
     bool empty() const { return later.empty() && soon.empty(); }
     void Ring() {
       for (const auto& [id, run] : std::exchange(later, {})) run();
       RunSoon();
     }
-    /// What a reactor does when it has answered a check.
+    /// What a reactor does after it has answered a check.
     void RunSoon() {
       for (const auto& [id, run] : std::exchange(soon, {})) run();
     }

@@ -13,14 +13,14 @@ using algorithm::kShareUnits;
 
 constexpr Nanos kSecond = 1'000'000'000;
 
-/// Of a bucket of 8,000 that refills in a second: 7,000 a second and 2,000 at once are shared.
+/// Of a bucket of 8,000 that refills in a second: 7,000 a second and an initial 2,000 are shared.
 class RateShareTest : public testing::Test {
  protected:
   void Grant(std::int64_t units, Nanos sent, Nanos now) {
     share_.OnAnswer(
         {.reserved = {Reserved{.units = units, .name = 1}, {}}, .sent = sent, .now = now}, {});
   }
-  /// What can be spent at once.
+  /// How much can be spent at this moment.
   std::int64_t Spend(Nanos now) {
     std::int64_t spent = 0;
     while (share_.Take(now, 1)) ++spent;

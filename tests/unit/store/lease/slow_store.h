@@ -25,13 +25,13 @@ struct Held {
   Done done;
 };
 
-/// The memory store, which may hold its answers back or refuse to give any.
+/// The memory store, which may hold its answers or fail.
 class SlowStore final : public Store {
  public:
   struct Book {
     bool hold = false;
     bool shut = false;
-    bool answer_at_end = false;  ///< what is held, with permits that nobody asked for
+    bool answer_at_end = false;  ///< the destructor answers held calls, with 5 permits each
     std::vector<Held> held;
     std::map<Op, int> applications;
   };
@@ -99,7 +99,7 @@ class LeasingAnswers : public testing::Test {
     memory::MemoryStore memory(engine_);
     for (Held& held : std::exchange(book_.held, {})) memory.Apply(held.batch, std::move(held.done));
   }
-  /// All but questions for permits.
+  /// Answers all held calls except requests for permits.
   void AnswerHeldCharges() {
     memory::MemoryStore memory(engine_);
     for (Held& held : std::exchange(book_.held, {})) {
@@ -110,7 +110,7 @@ class LeasingAnswers : public testing::Test {
       }
     }
   }
-  /// Makes the key busy, so that permits are asked for, and holds the answer back.
+  /// Makes the key busy, so that permits are requested, and holds the answer.
   void AskForPermits() {
     book_.hold = true;
     for (int i = 0; i < 8; ++i) {

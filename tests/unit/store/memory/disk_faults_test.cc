@@ -1,4 +1,4 @@
-// Files that are not as they should be, and disks that take nothing.
+// Damaged files, and disks that accept no writes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-/// No file of this process may grow beyond some bytes: a disk that is full.
+/// Limits the size of this process's files: a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {
@@ -130,8 +130,8 @@ TEST_F(DiskFaults, AFullDiskIsToldOfAndWhatWaitedIsWrittenAfterwards) {
   EXPECT_EQ(Used(*after, "a"), 7);
 }
 
-// Where snapshots are made only at the end, or when the journal has grown, it would lack them for
-// good.
+// If snapshots are made only at the end, or when the journal has grown, those changes would be
+// missing until then.
 TEST_F(DiskFaults, ChangesThatWereDroppedAreInASnapshotAsSoonAsTheDiskTakesOne) {
   auto engine = NewEngine();
   Journal::Options options;
@@ -181,7 +181,7 @@ TEST_F(DiskFaults, AChangeThatWasDroppedBeforeAnyoneWaitedForItIsNotSaidToBeWrit
   {
     const FullDisk full(fs::file_size(path_ + ".1") + 10);
     engine->TryAcquire("a", 2);
-    failed.get_future().wait();  // it was collected by a write of its own, and that has failed
+    failed.get_future().wait();  // a write of its own collected it, and that has failed
   }
   std::promise<Status> written;
   journal.Await(drops, [&](const Status& status) { written.set_value(status); });
@@ -423,7 +423,7 @@ TEST_F(DiskFaults, OnlyWhatTookSomethingFailsWithTheDisk) {
   }
 }
 
-// Whoever is told that a refund failed repeats it, and would be given the permits again each time.
+// A client retries a failed refund, and would get the permits again each time.
 TEST_F(DiskFaults, ARefundIsAnsweredAlsoIfTheDiskTakesNothing) {
   auto engine = NewEngine();
   auto journal = Open(*engine, path_, /*sync=*/true);

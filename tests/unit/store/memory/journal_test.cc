@@ -84,7 +84,7 @@ TEST_F(JournalTest, ChargesSurviveWithoutASnapshot) {
   ASSERT_TRUE(Flush(*journal).ok());
   before->TryAcquire("b", 2);
   ASSERT_TRUE(Flush(*journal).ok());
-  auto after = NewEngine();  // as if the process had been killed: nobody closed anything
+  auto after = NewEngine();  // as if the process had been killed: nothing was closed
   const auto replayed = Journal::Replay(*after, path_);
   ASSERT_TRUE(replayed.ok());
   EXPECT_EQ(replayed->cut, 0U);
@@ -113,7 +113,7 @@ TEST_F(JournalTest, ATornEndIsCutOffAndTheRestRead) {
     EXPECT_EQ(Used(*after, "a"), size == ends[2] ? 3 : size >= ends[1] ? 2 : 1) << size;
     EXPECT_EQ(replayed->cut == 0, size == ends[0] || size == ends[1] || size == ends[2]) << size;
   }
-  for (std::size_t i = 0; i < bytes.size(); i += 7) {  // a bit gone wrong anywhere harms nobody
+  for (std::size_t i = 0; i < bytes.size(); i += 7) {  // a wrong bit anywhere does no harm
     std::string wrong = bytes;
     wrong[i] = static_cast<char>(wrong[i] ^ 4);
     std::ofstream(file, std::ios::binary) << wrong;

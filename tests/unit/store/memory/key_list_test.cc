@@ -9,7 +9,7 @@
 namespace weir::store::memory {
 namespace {
 
-/// What this thread has used of a processor, and how often it has given it away.
+/// This thread's CPU time, and how often it has yielded the processor.
 rusage Used() {
   rusage used = {};
   getrusage(RUSAGE_THREAD, &used);
@@ -76,7 +76,7 @@ TEST(MemoryKeyList, KeepsWhatItFoundForThePagesAfterAndLooksAgainForTheFirst) {
   EXPECT_EQ(read(""), "ab");
 }
 
-// A shutdown waits for what is being read, which would be pauses most of the time.
+// A shutdown waits for the read in progress, which would pause most of the time.
 TEST(MemoryKeyList, FindsNothingAndPausesNoMoreWhenItIsStopped) {
   Engine engine(*Quota::TokenBucket(10, 1), {.max_keys = 400'000, .keys = KeyStorage::kText});
   for (int i = 0; i < 300'000; ++i) (void)engine.TryAcquire("user-" + std::to_string(i));
@@ -93,7 +93,7 @@ TEST(MemoryKeyList, LeavesTheProcessorToOthers) {
   const rusage before = Used();
   EXPECT_EQ(KeyList(engine).Read({}).keys.size(), 100U);
   const rusage after = Used();
-  // A pause for each millisecond, or for what a moment without the clock takes on a slow machine.
+  // A pause per millisecond, or per stretch of work between clock readings on a slow machine.
   const auto worked = WorkOf(after) - WorkOf(before);
   const auto pauses = after.ru_nvcsw - before.ru_nvcsw;
   EXPECT_LT(worked, pauses * std::chrono::milliseconds(10)) << worked.count() << " us";

@@ -35,7 +35,7 @@ TEST_F(MemoryStoreTest, SinglesAndGroupsOfOneBatchAreAppliedInOrder) {
   batch[0].decisions = std::span(decisions).subspan(0, 1);
   batch[1].charges = std::span(charges).subspan(1, 1);  // a: 0 left
   batch[1].decisions = std::span(decisions).subspan(1, 1);
-  batch[2].charges = std::span(charges).subspan(2, 2);  // a refuses, so b is not charged
+  batch[2].charges = std::span(charges).subspan(2, 2);  // a denies, so b is not charged
   batch[2].decisions = std::span(decisions).subspan(2, 2);
   batch[3].charges = std::span(charges).subspan(4, 1);  // b: 5 - 2
   batch[3].decisions = std::span(decisions).subspan(4, 1);
@@ -53,8 +53,8 @@ TEST_F(MemoryStoreTest, SinglesAndGroupsOfOneBatchAreAppliedInOrder) {
   EXPECT_EQ(decisions[4].remaining, 3);
 }
 
-// Whoever may use this store (WEIR.APPLY) names any numbers. Under UBSan nothing overflows,
-// whatever they are, and a limit is never exceeded for it.
+// A client of this store (WEIR.APPLY) may send any numbers. Under UBSan nothing overflows,
+// whatever they are, and no limit is ever exceeded because of them.
 TEST_F(MemoryStoreTest, ExtremeNumbersDoNotOverflow) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
@@ -138,7 +138,7 @@ TEST_F(MemoryStoreTest, PeekRefundReleaseAndReset) {
   EXPECT_EQ(decision.remaining, 2);
 }
 
-// Whoever asks again with the same memory is not told of the last time's error.
+// A caller that reuses the same memory does not get the previous error.
 TEST_F(MemoryStoreTest, AnOldErrorIsNotLeftInAnAnswer) {
   const std::array<Charge, 2> charges = {Charge{"a", 2, &three_}, Charge{"a", 1, &three_}};
   std::array<Decision, 2> decisions;

@@ -45,7 +45,7 @@ TEST_F(SnapshotTest, ChargesSurviveARestart) {
   auto before = NewEngine();
   before->TryAcquire("a", 7);
   ASSERT_TRUE(SaveSnapshot(*before, path_).ok());
-  before->TryAcquire("a", 1);  // after the snapshot: forgotten
+  before->TryAcquire("a", 1);  // after the snapshot: lost
   auto after = NewEngine();
   ASSERT_TRUE(LoadSnapshot(*after, path_).ok());
   EXPECT_EQ(after->Peek("a", 0).remaining, 3);
@@ -87,7 +87,7 @@ TEST_F(SnapshotTest, ADamagedFileIsReportedAndTheEngineWorks) {
   EXPECT_EQ(after->TryAcquire("key1").remaining, 9);
 }
 
-// One of a later version, say: whoever goes back to that finds it.
+// It may be from a later version, and is still there after returning to that version.
 TEST_F(SnapshotTest, AFileThatCannotBeUsedIsKept) {
   std::ofstream(path_) << "WEIRSNP9 of a later version";
   const auto engine = NewEngine();
@@ -104,7 +104,7 @@ TEST_F(SnapshotTest, AnOldSnapshotSurvivesAFailedSave) {
   auto engine = NewEngine();
   engine->TryAcquire("a", 7);
   ASSERT_TRUE(SaveSnapshot(*engine, path_).ok());
-  std::filesystem::create_directory(path_ + ".tmp");  // nobody can write there
+  std::filesystem::create_directory(path_ + ".tmp");  // no file can be written there
   EXPECT_FALSE(SaveSnapshot(*engine, path_).ok());
   EXPECT_TRUE(LoadSnapshot(*NewEngine(), path_).ok());
 }

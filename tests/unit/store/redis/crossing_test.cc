@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Two slots on one engine; the second answers when it is let.
+/// Two slots on one engine; the second answers when the test allows it.
 class CrossingTest : public testing::Test {
  protected:
   static constexpr Nanos kStart = Nanos{1'700'000'000} * 1'000'000'000;
@@ -105,7 +105,7 @@ TEST_F(CrossingTest, SaysWhenTheFirstPartWasCharged) {
   EXPECT_EQ(whole_.at, kStart);
 }
 
-// Whoever is told that a refund failed repeats it, and what was returned would be returned again.
+// A client retries a failed refund, so parts that succeeded would be returned twice.
 TEST_F(CrossingTest, ARefundFailsOnlyIfNothingWasReturned) {
   charges_ = {{"a", 1, &none_}, {"b", 1, &none_}};
   decisions_.resize(2);

@@ -59,7 +59,7 @@ TEST(RedisNames, ATagMayTakeTheValueOfAnEntry) {
   EXPECT_EQ(names.Tag("api/p|user:1"), names.Tag("api/q|route:/x|user:1"));
   EXPECT_NE(names.Tag("api/p|user:1"), names.Tag("api/p|user:2"));
   EXPECT_NE(names.Tag("api/p|user:1"), names.Tag("web/p|user:1"));
-  // Only the entry of that very name.
+  // Only the entry with exactly that name.
   EXPECT_EQ(names.Tag("api/p|superuser:1"), names.Tag("api/p|superuser:2"));
 }
 

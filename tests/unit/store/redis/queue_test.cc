@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kDepth = Queue::kDepth;
 
-/// Applications of one charge each, every one of an Apply of its own.
+/// Applications of one charge each, each in a separate Apply.
 class RedisQueue : public testing::Test {
  protected:
   Pending One(const Quota& quota) {
@@ -27,7 +27,7 @@ class RedisQueue : public testing::Test {
   }
   void Add(Queue& queue, int count) { Add(queue, count, bucket_); }
 
-  /// How many applications each call takes that can be sent now.
+  /// The number of applications in each call that can be sent now.
   std::vector<std::size_t> Send(Queue& queue, std::size_t depth) {
     std::vector<std::size_t> sizes;
     while (std::shared_ptr<Load> load = queue.Next(depth)) {
@@ -36,7 +36,7 @@ class RedisQueue : public testing::Test {
     }
     return sizes;
   }
-  /// The oldest call is answered.
+  /// Answers the oldest call.
   void Answer(Queue& queue) {
     queue.Answered(*out_.front());
     out_.pop_front();

@@ -18,7 +18,7 @@ class ClusterRouteTest : public ::testing::Test {
     options.spread = spread_;
     route_ = *MakeRoute(io_, options);
   }
-  /// New places in force, which only the route keeps alive once others are.
+  /// Publishes new places, which only the route keeps alive once others are in force.
   std::weak_ptr<const KeyPlaces> Publish(const char* policy) {
     KeyPlaces places;
     places[policy] = {.whole = true};

@@ -62,7 +62,7 @@ TEST(Routes, AMoveTakesItsShareOfTheKeysAndNeverGivesOneBack) {
     EXPECT_TRUE(way == (Way{0, 0}) || way == (Way{0, 1}) || way == (Way{1, 1}));
     both += way.moving() ? 1 : 0;
     there += way.member == 1 ? 1 : 0;
-    // What is being moved stays so when the share grows, and arrives when `done` reaches it.
+    // What is being moved stays so when the share grows, and is moved when `done` reaches it.
     if (way.moving()) {
       EXPECT_TRUE(with(5'000, 1'000).Of(KeyOf(user)).moving());
       EXPECT_EQ(with(5'000, 3'000).Of(KeyOf(user)), (Way{1, 1}));

@@ -21,14 +21,14 @@
 
 namespace weir::store::route {
 
-/// One server: the memory store behind a door that may be shut, or that keeps answers back.
+/// One server: the memory store, which can be shut off, or hold answers.
 class Server final : public Store {
  public:
   struct Door {
     bool shut = false;
     bool slow = false;
-    bool nameless = false;  ///< does not say when it charged
-    bool grouped = false;   ///< nor can, of keys whose last letters differ
+    bool nameless = false;  ///< does not report when it charged
+    bool grouped = false;   ///< nor can report it for keys whose last letters differ
     std::vector<std::function<void()>> kept;
     std::vector<Op> asked;
   };
@@ -93,7 +93,7 @@ class RoutingStoreTest : public testing::Test {
     Route({.stores = {{0}, {1}}, .move = Move{0, 1, share, done, {}}});
   }
 
-  /// What one application says; decisions_ has the rest.
+  /// Applies one application; returns whether it was applied. decisions_ has the rest.
   bool Apply(Op op, std::vector<Charge> charges, std::int64_t lease = 0, Store* at = nullptr) {
     decisions_.assign(charges.size(), {});
     Application application;

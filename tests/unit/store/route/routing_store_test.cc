@@ -41,7 +41,7 @@ TEST_F(RoutingStoreTest, ABatchForSeveralStoresIsAnsweredAsOne) {
   EXPECT_EQ(answers, 1);
   EXPECT_TRUE(batch[0].applied);
   EXPECT_TRUE(batch[1].applied);
-  EXPECT_FALSE(batch[2].applied);  // after the first: in order as far as they share keys
+  EXPECT_FALSE(batch[2].applied);  // after the first: in order if they share keys
   EXPECT_EQ(decisions[0].remaining, 9);
   EXPECT_EQ(decisions[1].remaining, 8);
 }
@@ -93,7 +93,7 @@ TEST_F(RoutingStoreTest, RefundsResetsAndPeeksReachEveryStore) {
   EXPECT_EQ(LeftAt(1, "api/hot|a", minute_), 10);
 }
 
-// Whoever is told that a refund failed repeats it.
+// A client retries a failed refund.
 TEST_F(RoutingStoreTest, ARefundThatIsRepeatedReturnsNothingTwice) {
   const std::vector<Charge> both{{"api/cold|a", 3, &minute_}, {"api/hot|a", 3, &minute_}};
   EXPECT_TRUE(Apply(Op::kCharge, both));
@@ -157,7 +157,7 @@ TEST_F(RoutingStoreTest, WhatWasUsedBeforeTheMoveIsCarriedOverWithTheNextCharge)
 TEST_F(RoutingStoreTest, OneOfManyWhoSeeTheDifferenceMakesUpForIt) {
   EXPECT_TRUE(engines_[0].TryAcquire("api/a|x", minute_, 3).allowed());
   Moving(kWhole, 0);
-  // Two nodes charge at once: both are told by the old store and the new one before either levels.
+  // Two nodes charge concurrently: both stores answer both before either levels.
   auto other = MakeStore(routes_);
   doors_[1].slow = true;
   const Charge charge{"api/a|x", 1, &minute_};
@@ -175,8 +175,8 @@ TEST_F(RoutingStoreTest, OneOfManyWhoSeeTheDifferenceMakesUpForIt) {
   EXPECT_EQ(answers, 2);
   EXPECT_EQ(counts_.levelled, 1U);
   EXPECT_EQ(LeftAt(0, "api/a|x", minute_), 5);
-  // The first of them saw the other's charge in the old store alone: at most what is under way is
-  // counted too much, and never too little.
+  // The first of them saw the other's charge only in the old store: at most the charges under way
+  // are counted in excess, and never too little.
   EXPECT_LE(LeftAt(1, "api/a|x", minute_), 5);
   EXPECT_GE(LeftAt(1, "api/a|x", minute_), 4);
 }
@@ -184,8 +184,8 @@ TEST_F(RoutingStoreTest, OneOfManyWhoSeeTheDifferenceMakesUpForIt) {
 TEST_F(RoutingStoreTest, AChargeThatOvertakesAnotherHidesNoDifference) {
   EXPECT_TRUE(engines_[0].TryAcquire("api/a|x", minute_, 3).allowed());
   Moving(kWhole, 0);
-  // Both are charged in the old store in this order, and in the new one, as well as levelled, in
-  // the other: what the first is told by the new store counts the second, which it has not seen.
+  // Both are charged in the old store in this order, and in the new one, as well as leveled, in
+  // the other: the new store's answer to the first includes the second, which it has not seen.
   auto other = MakeStore(routes_);
   doors_[1].slow = true;
   const Charge charge{"api/a|x", 1, &minute_};
@@ -232,7 +232,7 @@ TEST_F(RoutingStoreTest, ANewStoreThatIsAwayDoesNotStopTheOldOne) {
   EXPECT_TRUE(Charge1("api/a|x", minute_, 4));
   EXPECT_EQ(counts_.missed, 1U);
   doors_[1].shut = false;
-  EXPECT_TRUE(Charge1("api/a|x", minute_, 1));  // makes up for what was missed
+  EXPECT_TRUE(Charge1("api/a|x", minute_, 1));  // makes up for the missed one
   EXPECT_EQ(LeftAt(1, "api/a|x", minute_), 5);
 }
 

@@ -1,5 +1,5 @@
-// A charge that a later store refuses, or does not answer, is undone when time has passed: as far
-// as it still weighs, and never at the cost of what others were charged meanwhile.
+// A charge that a later store denies, or does not answer, is undone after some time has passed: as
+// far as it still counts, and never at the cost of what others were charged in the meantime.
 
 #include <gtest/gtest.h>
 
@@ -19,14 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kKey = "api/cold|a";   // in the store that is asked first
-constexpr std::string_view kLater = "api/hot|a";  // in the one that refuses
+constexpr std::string_view kKey = "api/cold|a";   // in the store that is called first
+constexpr std::string_view kLater = "api/hot|a";  // in the one that denies
 
 class UndoTest : public RoutingStoreTest {
  protected:
   UndoTest() { doors_[1].slow = true; }
 
-  /// Charges the first store at once; the second keeps its refusal back.
+  /// Charges the first store immediately; the second holds its denial.
   void ChargeBoth(const Quota& quota) {
     Start({{kKey, 1, &quota}, {kLater, 20, &minute_}});  // 20 never fit into 10
   }
@@ -67,7 +67,7 @@ class UndoTest : public RoutingStoreTest {
 TEST_F(UndoTest, ATokenBucketGetsBackNothingThatHasFlowedInMeanwhile) {
   const Quota quota = *Quota::TokenBucket(100, 1000, 1s);
   for (int i = 0; i < 50; ++i) ChargeBoth(quota);
-  clock_.Advance(99ms);  // full again since 50 ms
+  clock_.Advance(99ms);  // has been full for 50 ms
   EXPECT_EQ(Pass(200, quota), 100);
   clock_.Advance(1ms);
   LetItRefuse();
@@ -125,7 +125,7 @@ TEST_F(UndoTest, ALogLosesTheEntryThatWasRefusedAndNoOther) {
   clock_.Advance(100ms);
   LetItRefuse();
   EXPECT_EQ(Pass(20, quota), 1);
-  clock_.Advance(450ms);  // 1.05 s: the refused one would have left by itself
+  clock_.Advance(450ms);  // 1.05 s: the denied one would have expired by itself
   EXPECT_EQ(Pass(20, quota), 0);
 }
 
@@ -170,7 +170,7 @@ TEST_F(UndoTest, NoMoreIsAdmittedThanTheQuotaGrantsWheneverTheRefusalsCome) {
                              *Quota::SlidingLog(10, 1s), *Quota::SlidingCounter(10, 1s, 10)}) {
     for (int run = 0; run < 100; ++run) {
       const std::string key = "api/cold|" + quota.ToString() + std::to_string(run);
-      // What was admitted, replayed as if nothing else had been charged.
+      // The admissions, replayed as if nothing else had been charged.
       ManualClock then(clock_.Now());
       Engine alone(quota, EngineOptions{.clock = &then});
       for (int step = 0; step < 80; ++step) {
@@ -203,7 +203,7 @@ TEST_F(UndoTest, KeysThatAStoreCannotChargeInOneMomentAreNamedOneByOne) {
   EXPECT_EQ(LeftAt(0, kKey, quota), 10);
   EXPECT_EQ(LeftAt(0, "api/cold|b", quota), 10);
   EXPECT_EQ(counts_.not_undone, 0U);
-  // Where one store has them all, that is its own affair.
+  // If one store has them all, it handles them itself.
   doors_[0].asked.clear();
   EXPECT_TRUE(Apply(Op::kCharge, {{kKey, 1, &quota}, {"api/cold|b", 1, &quota}}));
   EXPECT_EQ(doors_[0].asked.size(), 1U);

@@ -1,4 +1,4 @@
-// The combiner between stores and lanes, with the database left out: a lane's work is taken and
+// The combiner between stores and lanes, without the database: a lane's work is taken and
 // finished by hand.
 
 #include "store/sql/combiner.h"
@@ -50,7 +50,7 @@ class CombinerTest : public testing::Test {
     store_->Apply(std::span(&call.application, 1), [&call] { call.done = true; });
   }
 
-  /// What a backend does, on rows in memory.
+  /// Does a backend's work, on rows in memory.
   void Run(std::unique_ptr<Batch> batch) {
     for (const Batch::Row& row : batch->rows()) batch->Load(row.id, rows_[row.id]);
     batch->Run(clock_);
@@ -289,7 +289,7 @@ TEST_F(SmallCombinerTest, ATransactionAndTheQueueAreBounded) {
   EXPECT_EQ(KeysOf(*second), (std::vector<std::string>{"c", "d"}));
   Run(std::move(second));
   Run(std::move(first));
-  // A group that is larger than the bound goes alone.
+  // A group that is larger than the bound is sent alone.
   Call group({{"a", 1, &three_}, {"b", 1, &three_}, {"c", 1, &three_}, {"d", 1, &three_}});
   Call after({{"z", 1, &three_}});
   Apply(group);
@@ -307,7 +307,7 @@ class HastyCombinerTest : public CombinerTest {
   explicit HastyCombinerTest(std::chrono::milliseconds timeout = 20ms)
       : CombinerTest({.timeout = timeout}) {}
 
-  /// One that is answered at once.
+  /// One that is answered immediately.
   void Busy() {
     Call call({{"b", 1, &three_}});
     Apply(call);
@@ -333,7 +333,7 @@ TEST_F(HastyCombinerTest, EverybodyIsAnsweredInTimeWhateverTheLanesDo) {
   AwaitAnswer(waiting);
   EXPECT_EQ(in_flight->application.status.error().code, Code::kDeadlineExceeded);
   EXPECT_EQ(waiting.application.status.error().code, Code::kDeadlineExceeded);
-  // The transaction ends later, with nobody to tell; what waited is not run at all.
+  // The transaction ends later, with no caller left; waiting calls are not run at all.
   in_flight.reset();
   Run(std::move(under_way));
   EXPECT_EQ(combiner_->Take(), nullptr);
@@ -359,7 +359,7 @@ TEST_F(HastyCombinerTest, PermitsThatAreGrantedTooLateAreReleased) {
   Run(combiner_->Take());
   Deliver();
   EXPECT_EQ(look.decisions[0].remaining, 3);
-  EXPECT_EQ(look.decisions[1].remaining, 2);  // what is no permit in flight stays charged
+  EXPECT_EQ(look.decisions[1].remaining, 2);  // a charge that is not a permit in flight stays
 }
 
 class WatchedCombinerTest : public HastyCombinerTest {
@@ -368,7 +368,7 @@ class WatchedCombinerTest : public HastyCombinerTest {
   WatchedCombinerTest() : HastyCombinerTest(kTimeout) {}
 };
 
-// It is not woken for what comes while it waits, unless nothing came for a whole timeout.
+// New calls do not wake it while it waits, unless there were none for a whole timeout.
 TEST_F(WatchedCombinerTest, NobodyIsAnsweredLateWhateverTheWatcherWaitsFor) {
   for (const auto silence : {0ms, 100ms, 450ms}) {
     Busy();
@@ -377,7 +377,7 @@ TEST_F(WatchedCombinerTest, NobodyIsAnsweredLateWhateverTheWatcherWaitsFor) {
     const auto sent = std::chrono::steady_clock::now();
     Apply(stuck);
     std::unique_ptr<Batch> under_way = combiner_->Take();
-    Busy();  // what comes later does not put it off
+    Busy();  // later calls do not postpone it
     AwaitAnswer(stuck);
     const auto took = std::chrono::steady_clock::now() - sent;
     EXPECT_GE(took, kTimeout);

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Format 1, then a section of each algorithm: its number, its size, so many bytes.
+// Format 1, then a section for each algorithm: its number, its size, that many bytes.
 std::string State(std::initializer_list<Algorithm> algorithms) {
   std::string bytes = "\x01";
   for (const Algorithm algorithm : algorithms) {
@@ -86,12 +86,12 @@ TEST(RowSummary, TellsTheKeyAndItsAlgorithmsAsFarAsTheBytesGo) {
   EXPECT_EQ(Summarize("k", bytes).key, "k");
   EXPECT_THAT(Summarize("k", bytes).algorithms,
               ElementsAre(Algorithm::kTokenBucket, Algorithm::kConcurrency));
-  // Cut within the first state: that one is known all the same.
+  // Cut within the first state: its algorithm is still known.
   EXPECT_THAT(Summarize("k", bytes.substr(0, 4)).algorithms, ElementsAre(Algorithm::kTokenBucket));
   for (const char* damaged : {"", "\x02", "\x01\x09", "\x01\x07\x01x"}) {
     EXPECT_THAT(Summarize("k", damaged).algorithms, IsEmpty());
   }
-  // Of a long key the row itself has the name, behind the states.
+  // For a long key the row itself contains the name, after the states.
   const std::string key(300, 'k');
   std::string row =
       State({Algorithm::kFixedWindow}) + "\xff\xac\x02" + key;  // 300 = 0x2c + 2 * 128

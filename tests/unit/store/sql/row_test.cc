@@ -85,7 +85,7 @@ TEST(RowState, RefusesWhatItCouldNotHaveWritten) {
   row[Algorithm::kFixedWindow] = Window(1000, 3);
   const std::string good = row.Encode("k");
   ASSERT_TRUE(RowState::Parse("k", good).ok());
-  // 1 format byte, 2 + 12 of the bucket: a cut anywhere else than there is a damage.
+  // 1 format byte, 2 + 12 of the bucket: a cut anywhere else counts as damage.
   for (std::size_t size = 1; size < good.size(); ++size) {
     const bool whole = size == 1 || size == 15;
     EXPECT_EQ(RowState::Parse("k", good.substr(0, size)).ok(), whole) << size;

@@ -130,7 +130,7 @@ TEST(Question, WhatNoWeirWritesIsRefused) {
   EXPECT_FALSE(Question::Read(std::string{1, 1, 1, 0, 0, 1, 1, 'k', 1, 0, 1, 2}).ok());
   // 100 applications announced in a few bytes.
   EXPECT_FALSE(Question::Read(std::string{1, 100, 100, 0, 0}).ok());
-  // Two charges announced, one there; one announced, two there.
+  // Two charges announced, one present; one announced, two present.
   EXPECT_FALSE(Question::Read(std::string{1, 1, 2, 0, 0, 1, 1, 'k', 1, 1, 1, 2}).ok());
 }
 

@@ -1,10 +1,10 @@
-"""Asks envoyproxy/ratelimit the requests of answers.json again and writes down what it answers.
+"""Sends envoyproxy/ratelimit the requests of answers.json again and records its answers.
 
 Usage: record.py [FILE]     (Debian's /usr/bin/python3, with grpcio; go, redis-server, protoc)
 
-The service is built from its Go module, and runs with limits.yaml and a Redis of its own: once as it is
+The service is built from its Go module, and runs with limits.yaml and a separate Redis: once unmodified
 (`plain`), once with response headers and dynamic metadata (`rich`). Each fact is [second, request,
-answer]. FILE is answers.json beside this script unless given: give another one to compare first.
+answer]. FILE defaults to answers.json beside this script: give another one to compare first.
 """
 
 import json
@@ -49,7 +49,7 @@ def await_port(port):
 
 
 def messages(folder):
-    """The protocol's messages, made from our own descriptions of them."""
+    """The protocol's messages, built from our own descriptions of them."""
     files = [os.path.relpath(os.path.join(path, name), PROTOS) for path, _, names in os.walk(PROTOS)
              for name in names if path.startswith(os.path.join(PROTOS, "envoy"))]
     subprocess.run(["protoc", "-I", PROTOS, f"--python_out={folder}", *files], check=True)
