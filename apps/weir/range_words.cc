@@ -17,7 +17,7 @@ std::string WithoutZeros(std::string text) {
   return text;
 }
 
-std::string RangeInWords(std::string wrong) {
+std::string RangeInWords(std::string wrong, const WhereToLook& where) {
   static constexpr std::string_view kValue = ": Value ";
   static constexpr std::string_view kNotIn = " not in range ";
   const std::size_t value = wrong.find(kValue);
@@ -29,8 +29,9 @@ std::string RangeInWords(std::string wrong) {
                           bounds.ends_with(" to " + std::to_string(UINT64_MAX));
   bounds = open_ended ? "of at least " + bounds.substr(0, to) : "from " + bounds;
   const std::size_t begin = value + kValue.size();
-  return wrong.substr(0, value) + ": expected a number " + bounds + ", got '" +
-         wrong.substr(begin, range - begin) + "'";
+  const std::string name = wrong.substr(0, value);
+  const std::string got = wrong.substr(begin, range - begin);
+  return name + ": expected a number " + bounds + ", got '" + got + "'" + where(name, got);
 }
 
 }  // namespace weir::app

@@ -129,7 +129,8 @@ std::string WhereToFind(const CLI::App& app, const std::string& name, const std:
   const std::size_t see = about.find("; see ");
   if (see == std::string::npos) return "";
   const std::string list = about.substr(see + 6);
-  return "; see `" + list + (list == "weir audit" ? " " + value : "") + "`";
+  const bool by_name = list == "weir audit" && !value.empty();
+  return "; see `" + list + (by_name ? " " + value : "") + "`";
 }
 
 std::string AtMost(int values) {
@@ -166,7 +167,10 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     const std::string value = wrong.substr(equals + 3);
     wrong = name + ": expected a number, got '" + value + "'" + WhereToFind(*read.app, name, value);
   } else if (unfit) {
-    wrong = RangeInWords(std::move(wrong));
+    wrong = RangeInWords(std::move(wrong), [&read](const std::string& name, const std::string& got) {
+      const bool is_number = got.find_first_not_of("-.0123456789") == std::string::npos;
+      return WhereToFind(*read.app, name, is_number ? "" : got);
+    });
   }
   return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }

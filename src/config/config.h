@@ -53,6 +53,8 @@ struct Config {
     Address http{false, "127.0.0.1", 8080};
     Address grpc{false, "127.0.0.1", 8081};
     Address resp{false, "127.0.0.1", 6380};
+
+    bool all_off() const noexcept { return http.off && grpc.off && resp.off; }
   } listen;
   std::string data = "./weir-data";
   std::string store = "memory:";  ///< secret: may hold a password
@@ -265,6 +267,11 @@ struct Config {
 
   Config();
 };
+
+/// Why a service with Config::Listen::all_off() does not start.
+inline constexpr std::string_view kAllOff =
+    "listen: http, grpc and resp are all off, so nothing would be served; give one of them an "
+    "address, such as http: 127.0.0.1:8080";
 
 /// One value given by the environment or a flag, and its key: {"listen.http", "off"}.
 struct Override {

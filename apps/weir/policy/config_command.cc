@@ -18,6 +18,7 @@
 #include "policy/envoy_filters.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "policy/set_problems.h"
 #include "serve/stores.h"
 
 namespace weir::app::config_command {
@@ -77,6 +78,9 @@ std::string CheckPolicies(const std::vector<std::string>& paths, const config::C
   options.region = {config.region.term, config.region.lends};
   // A policy file on its own may name any store.
   if (knows_stores) options.stores = library::StoreNames(config);
+  const std::vector<Problem> clashes = policy::SetProblems(all, options);
+  problems.insert(problems.end(), clashes.begin(), clashes.end());
+  if (!clashes.empty()) return {};
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
     problems.push_back({"", {}, set.error().message});  // it begins with its place
@@ -118,6 +122,10 @@ int Check(const std::vector<std::string>& files, bool lenient) {
         !opened.ok()) {
       problems.push_back(
           config::ProblemIn(config, file, "notify.providers: " + opened.error().message));
+    }
+    // A proxy listens on an address of its own.
+    if (config.listen.all_off() && config.proxy.upstreams.empty()) {
+      problems.push_back({file, {}, std::string(config::kAllOff)});
     }
     config.lenient = config.lenient || lenient;
     const bool valid = problems.size() == before;

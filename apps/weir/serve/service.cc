@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "base/lasting.h"
 #include "library/store_routes.h"
 #include "plaintext.h"
 #include "serve/policies.h"
@@ -92,9 +93,7 @@ Status Service::OpenData() {
   std::error_code error;
   std::filesystem::create_directories(config_.data, error);
   if (error) {
-    // A file in the way, or in the path: no retry helps.
-    const bool file = error == std::errc::not_a_directory || error == std::errc::file_exists;
-    return Error{file ? Code::kInvalidArgument : Code::kUnavailable,
+    return Error{CodeOfOpening(error),
                  "data: cannot create " + config_.data + ": " + error.message()};
   }
   auto lock = FolderLock::Take(config_.data);

@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/got.h"
 #include "base/json_problem.h"
 #include "base/nearest.h"
 
@@ -61,20 +62,29 @@ bool HasField(const simdjson::dom::object& object, const char* field) {
   return object[field].get(element) == simdjson::SUCCESS && !element.is_null();
 }
 
+namespace {
+
+/// The end of an error: the field is missing, or not what it must be.
+Error Unfit(const simdjson::dom::object& object, const char* field, const char* wanted) {
+  simdjson::dom::element element;
+  if (object[field].get(element) != simdjson::SUCCESS || element.is_null()) {
+    return Invalid(std::string(field) + " is missing");
+  }
+  return Invalid(std::string(field) + " must be " + wanted + GotJson(simdjson::minify(element)));
+}
+
+}  // namespace
+
 Status ReadText(const simdjson::dom::object& object, const char* field, std::string& into) {
   std::string_view text;
-  if (object[field].get(text) != simdjson::SUCCESS) {
-    return Invalid(std::string(field) +
-                   (HasField(object, field) ? " must be a string" : " is missing"));
-  }
+  if (object[field].get(text) != simdjson::SUCCESS) return Unfit(object, field, "a string");
   into = text;
   return {};
 }
 
 Status ReadNumber(const simdjson::dom::object& object, const char* field, std::int64_t& into) {
   if (object[field].get(into) == simdjson::SUCCESS) return {};
-  return Invalid(std::string(field) +
-                 (HasField(object, field) ? " must be a whole number" : " is missing"));
+  return Unfit(object, field, "a whole number");
 }
 
 Status ReadTextIfAny(const simdjson::dom::object& object, const char* field, std::string& into) {

@@ -48,6 +48,20 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
 }
 
+TEST(ConfigCheck, NamesThatAreThereTwiceAreNamedTogetherAtTheirPlaces) {
+  const test::TempDir folder;
+  const std::string file = folder
+                               .Write("p.yaml", std::string(kGood) +
+                                                    "  - {name: a, match: {}, unlimited: true}\n"
+                                                    "  - {name: b, key: k, unlimited: true}\n"
+                                                    "  - {name: c, key: k, unlimited: true}\n")
+                               .string();
+  const Outcome twice = Check(file);
+  EXPECT_EQ(twice.code, 1);
+  EXPECT_EQ(twice.err, file + ":4:5: policy name 'a' is already used by " + file + ":3:5\n" + file +
+                           ":6:5: key 'k' is already used by " + file + ":5:5\n");
+}
+
 // A job that checks the wrong folder must not pass.
 TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   const test::TempDir folder;
@@ -95,6 +109,14 @@ TEST(ConfigCheck, AnEnvoyConfigurationOfZeroBytesIsAnError) {
   EXPECT_EQ(check.process().error_output(), empty + ": is empty\n");
   test::WeirProcess import({"config", "import", empty}, {});
   EXPECT_EQ(import.process().Wait().value_or(-1), 2);
+TEST(ConfigCheck, AServiceThatWouldListenNowhereIsAnError) {
+  const test::TempDir folder;
+  const std::string off = "listen: {http: \"off\", grpc: \"off\", resp: \"off\"}\n";
+  const Outcome silent = Check(folder.Write("weir.yaml", off).string());
+  EXPECT_EQ(silent.code, 1);
+  EXPECT_THAT(silent.err, HasSubstr("weir.yaml: listen: http, grpc and resp are all off"));
+  const std::string proxy = off + "proxy: {upstream: http://127.0.0.1:9}\n";
+  EXPECT_EQ(Check(folder.Write("proxy.yaml", proxy).string()).code, 0);
 }
 
 TEST(ConfigCheck, ErrorsOfTheConfigurationDoNotHideThoseOfItsPolicies) {

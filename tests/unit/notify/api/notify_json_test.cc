@@ -7,6 +7,8 @@
 namespace weir::notify {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::string LimitProblem(std::string_view body) {
@@ -47,7 +49,7 @@ TEST(NotifyJson, TheCountIsKeptOnlyIfTheBodySaysSo) {
   EXPECT_TRUE(*ParseKeepCount(R"({"keepCount":true})"));
   EXPECT_TRUE(*ParseKeepCount(R"({"keep_count":true})"));
   EXPECT_EQ(ParseKeepCount(R"({"keepCount":"true"})").error().message,
-            "keepCount must be a boolean");
+            "keepCount must be a boolean, got \"true\"");
   EXPECT_EQ(ParseKeepCount(R"({"keepcount":true})").error().message,
             "unknown field keepcount; did you mean keepCount?");
 }
@@ -58,9 +60,9 @@ TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
             "missing required fields: userId");
   EXPECT_THAT(LimitProblem(R"({"userId":true,"rateLimit":1,"timeWindow":1})"), HasSubstr("userId"));
   EXPECT_THAT(LimitProblem(R"({"userId":"u","rateLimit":1.5,"timeWindow":1})"),
-              HasSubstr("rateLimit must be a whole number"));
+              HasSubstr("rateLimit must be a whole number, got 1.5"));
   EXPECT_THAT(LimitProblem(R"({"userId":"u","rateLimit":1,"timeWindow":-1})"),
-              HasSubstr("timeWindow must be a whole number from 1"));
+              AllOf(HasSubstr("timeWindow must be a whole number from 1"), EndsWith(", got -1")));
   EXPECT_THAT(LimitProblem("[1]"), HasSubstr("JSON object"));
   EXPECT_EQ(SendProblem(R"({"userId":"u"})"), "missing required fields: message");
   EXPECT_THAT(SendProblem(R"({"userId":"u","message":7})"), HasSubstr("message must be a string"));
