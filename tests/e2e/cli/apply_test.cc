@@ -48,7 +48,7 @@ TEST_F(Apply, NothingIsAppliedUnlessTheServiceWouldTakeAll) {
                                                 {"policy", "apply", "--dry-run", file},
                                                 {"policy", "diff", file}}) {
     const RunResult run = Weir(words);
-    EXPECT_EQ(run.exit_code, kRefused) << run.error_output;
+    EXPECT_EQ(run.exit_code, kUsage) << run.error_output;
     EXPECT_THAT(run.error_output, AllOf(HasSubstr("weir: " + file + ":3:5: b: 400: "),
                                         HasSubstr("unknown store 'nowhere'")));
     EXPECT_EQ(Stored(), "[]");
@@ -64,7 +64,7 @@ TEST_F(Apply, EveryRefusalIsNamed) {
             R"(","type":"TOKEN_BUCKET","capacity":5,"refillRate":1,"store":"nowhere"})";
   }
   const RunResult run = Weir({"policy", "apply", File(text + "]", "many.json")});
-  EXPECT_EQ(run.exit_code, kRefused);
+  EXPECT_EQ(run.exit_code, kUsage);
   EXPECT_THAT(run.error_output,
               AllOf(StartsWith("weir: k0: 400: "), HasSubstr("\nweir: k19: 400: "),
                     Not(HasSubstr("k20")), HasSubstr("\nweir: and 5 others\n")));

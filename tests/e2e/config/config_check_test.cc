@@ -109,6 +109,8 @@ TEST(ConfigCheck, AnEnvoyConfigurationOfZeroBytesIsAnError) {
   EXPECT_EQ(check.process().error_output(), empty + ": is empty\n");
   test::WeirProcess import({"config", "import", empty}, {});
   EXPECT_EQ(import.process().Wait().value_or(-1), 2);
+}
+
 TEST(ConfigCheck, AServiceThatWouldListenNowhereIsAnError) {
   const test::TempDir folder;
   const std::string off = "listen: {http: \"off\", grpc: \"off\", resp: \"off\"}\n";

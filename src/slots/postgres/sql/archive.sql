@@ -33,7 +33,7 @@ DECLARE
   ended int;
   ids int[]; sizes bigint[]; windows bigint[]; counts bigint[];
 BEGIN
-  -- One at a time; if another call is archiving, the next call does the rest.
+  -- One at a time; the next call does it otherwise.
   IF NOT pg_try_advisory_xact_lock(2003134838, 0) THEN RETURN 0; END IF;
   FOR id IN SELECT DISTINCT g.config_id FROM rate_limit_config g ORDER BY 1 LOOP
     FOREACH ended IN ARRAY ARRAY[2, 4] LOOP

@@ -206,7 +206,7 @@ BEGIN
                                 p_attempt, 'failed', p_error, p_from, p_until, p_over, t);
   EXCEPTION
     WHEN SQLSTATE 'WS002' OR SQLSTATE 'WS003' THEN
-      -- The rollback released this lock; without it a new version could change the classes.
+      -- Undone with the rest, and without it a new version could change the classes meanwhile.
       PERFORM weir_slots_lock_shared((SELECT g.config_name FROM rate_limit_config g
                                       WHERE g.config_id = s.config_id LIMIT 1));
       SELECT * INTO s FROM rate_limit_event_slot e WHERE e.event_id = p_event AND e.attempts = p_attempt

@@ -105,7 +105,7 @@ BEGIN
       SELECT b.at, row_number() OVER (ORDER BY b.scheduled_time) - 1 AS rank,
              count(*) FILTER (WHERE b.scheduled_time < w) OVER () AS late
       FROM best b),
-    chosen AS (  -- so that a few late events are not delayed even more
+    chosen AS (  -- a few that are late are not made later than they are
       SELECT m.*, least(rest, greatest(1, m.late * 4 * c.window_ms / c.max_per_window)) AS span
       FROM timed m)
     UPDATE rate_limit_event_slot e
@@ -118,7 +118,7 @@ BEGIN
     RETURNING e.event_id, e.tenant, e.requested_time, e.window_start, e.scheduled_time, e.attempts,
               e.lease_until - p_lease, e.lease_until, e.payload, t, false;
     GET DIAGNOSTICS taken = ROW_COUNT;
-    IF taken > 0 THEN  -- the room of the next window depends on this
+    IF taken > 0 THEN  -- the room of the next window depends on it
       PERFORM weir_slot_count(ARRAY[c.config_id], ARRAY[c.window_ms], ARRAY[w],
                               ARRAY[taken]::bigint[], ARRAY[0]::bigint[], ARRAY[0]::bigint[]);
     END IF;

@@ -116,11 +116,11 @@ BEGIN
         OR (first_open IS NOT NULL AND (from_w - first_open) / p_size > p_headroom);
       want := least(512, (left_n - q + p_max) / p_max + 1);
       IF NOT weir_slot_has_row(p_id, p_size, from_w) THEN
-        -- Some in advance: callers wait for each other only when they create rows.
+        -- Some in advance: creating is what callers wait for each other with.
         PERFORM weir_slot_create(p_id, p_size, ARRAY(
           SELECT generate_series(from_w, from_w + greatest(want, 64) * p_size, p_size)));
       END IF;
-      -- The index says nothing about windows after an open one whose successor has no row.
+      -- Beyond an open window whose successor has no row the index says nothing.
       l_w := '{}'; l_want := '{}'; k := 0;
       FOR rec IN
         SELECT c.window_start AS w
@@ -149,7 +149,7 @@ BEGIN
             WHERE c.config_id = p_id AND c.window_ms = p_size AND c.window_start = ANY (l_want)
               AND c.status = 'OPEN'
             ORDER BY c.window_start LIMIT want FOR UPDATE SKIP LOCKED) x;
-      -- If the limit was reached, the windows after the last one have not been looked at.
+      -- With as many as we want, those behind the last one have not been looked at.
       IF cardinality(k_w) = want THEN next_w := k_w[want] + p_size; END IF;
       IF p_class IS NOT NULL THEN
         k_class := ARRAY(SELECT weir_slot_used_by(p_id, p_size, p_class, u.w)
