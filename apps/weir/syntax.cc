@@ -167,10 +167,11 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     const std::string value = wrong.substr(equals + 3);
     wrong = name + ": expected a number, got '" + value + "'" + WhereToFind(*read.app, name, value);
   } else if (unfit) {
-    wrong = RangeInWords(std::move(wrong), [&read](const std::string& name, const std::string& got) {
-      const bool is_number = got.find_first_not_of("-.0123456789") == std::string::npos;
-      return WhereToFind(*read.app, name, is_number ? "" : got);
-    });
+    wrong =
+        RangeInWords(std::move(wrong), [&read](const std::string& name, const std::string& got) {
+          const bool is_number = got.find_first_not_of("-.0123456789") == std::string::npos;
+          return WhereToFind(*read.app, name, is_number ? "" : got);
+        });
   }
   return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }
