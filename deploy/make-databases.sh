@@ -6,14 +6,14 @@
 #
 #   deploy/make-databases.sh postgres --host db.example --username postgres
 #
-# The owner owns the tables and runs `weir migrate`; the service's user reads and writes rows and can create, change or drop
-# nothing. Names and passwords come from the environment:
+# The owner owns the tables and runs `weir migrate`; the service's user reads and writes rows, but
+# cannot create, alter or drop anything. Names and passwords come from the environment:
 #
 #   WEIR_DB=weir   WEIR_DB_OWNER=weir_owner   WEIR_DB_USER=weir
 #   WEIR_DB_OWNER_PASSWORD, WEIR_DB_PASSWORD   generated and printed if a new user has none
 #   WEIR_DB_FROM=%   MySQL: where the users may connect from
 #
-# Safe to repeat: existing objects stay, and a password that is given is set.
+# Safe to repeat: existing objects stay, and a given password is set.
 set -euo pipefail
 
 fail() {
@@ -33,7 +33,7 @@ done
 [[ $from =~ ^[A-Za-z0-9.:%_/-]+$ ]] || fail "invalid WEIR_DB_FROM '$from'"
 [ "$owner" != "$user" ] || fail "the owner and the service's user must differ"
 
-# A literal of SQL. MySQL also reads backslashes.
+# An SQL string literal. MySQL also interprets backslashes.
 quoted() {
   local text=${1//\'/\'\'}
   [ "$kind" = postgres ] || text=${text//\\/\\\\}
@@ -42,7 +42,7 @@ quoted() {
 
 made_up() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
-# ask SQL: one value. Passwords go by standard input alone, so that no list of processes shows them.
+# ask SQL: prints one value. Passwords are passed only on standard input, so that no process list shows them.
 ask() {
   if [ "$kind" = postgres ]; then
     psql --no-psqlrc --quiet --tuples-only --no-align --dbname postgres "${client[@]}" <<<"$1"
@@ -61,9 +61,9 @@ exists() { # USER
 
 client=("$@")
 mysql=mysql
-command -v mysql >/dev/null || mysql=mariadb # newer packages of MariaDB have this name alone
+command -v mysql >/dev/null || mysql=mariadb # newer packages of MariaDB only have this name
 told=()
-# Sets `password` to what the user gets, empty if it keeps the one it has.
+# Sets `password` to the user's new password, empty if the user keeps the current one.
 choose_password() { # USER GIVEN
   password=$2
   if [ -z "$password" ] && ! exists "$1"; then
@@ -109,7 +109,7 @@ ALTER USER $account IDENTIFIED BY $(quoted "$2");
 SQL
 }
 
-# In GRANT `_` stands for any character, unless the server has partial_revokes, where it is itself.
+# In GRANT `_` matches any character, except on servers with partial_revokes, where it is literal.
 mysql_pattern() {
   if [[ $(ask "SHOW GLOBAL VARIABLES LIKE 'partial_revokes';") == *ON ]]; then
     echo "$database"

@@ -32,13 +32,17 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
 };
 
-Result<int> Listen(const std::string& address) {
+Result<config::Address> Parse(const std::string& address) {
   // Without a host it stays on this machine, since it asks for no key.
   const std::optional<config::Address> parsed =
       config::Address::Parse(address.starts_with(':') ? address.substr(1) : address);
-  if (!parsed || parsed->off) {
-    return Problem(address, "must be an IP address and port such as 127.0.0.1:9464, or a port");
-  }
+  if (parsed && !parsed->off) return *parsed;
+  return Problem(address, "must be an IP address and port such as 127.0.0.1:9464, or a port");
+}
+
+Result<int> Listen(const std::string& address) {
+  const Result<config::Address> parsed = Parse(address);
+  if (!parsed.ok()) return parsed.error();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
@@ -52,7 +56,10 @@ Result<int> Listen(const std::string& address) {
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (listener < 0 || bind(listener, found->ai_addr, found->ai_addrlen) != 0 ||
       listen(listener, 16) != 0) {
-    Error error = Problem(address, std::error_code(errno, std::generic_category()).message());
+    // The address may become free: a retry may help.
+    const Error error{
+        Code::kUnavailable,
+        Problem(address, std::error_code(errno, std::generic_category()).message()).message};
     if (listener >= 0) close(listener);
     return error;
   }
@@ -89,6 +96,11 @@ std::string ReadHead(int peer) {
 }
 
 }  // namespace
+
+Status MetricsDoor::Check(const std::string& address) {
+  const Result<config::Address> parsed = Parse(address);
+  return parsed.ok() ? Status() : Status(parsed.error());
+}
 
 Result<std::unique_ptr<MetricsDoor>> MetricsDoor::Open(const std::string& address,
                                                        const telemetry::Registry& registry,

@@ -18,6 +18,8 @@ namespace weir::app {
 /// Thread safety: for the thread that created it.
 class MetricsDoor {
  public:
+  /// What is wrong with an address, before it is opened.
+  static Status Check(const std::string& address);
   /// `address` is HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one. Prints "listening
   /// metrics …" to `told`. `registry` must outlive this.
   static Result<std::unique_ptr<MetricsDoor>> Open(const std::string& address,

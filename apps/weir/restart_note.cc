@@ -9,8 +9,10 @@ namespace weir::app {
 using telemetry::Level;
 using telemetry::Log;
 
-RestartNote::RestartNote(std::string file)
-    : file_(std::move(file)), started_with_(config::FileSettings::Read(file_)) {}
+RestartNote::RestartNote(std::string file, Check check)
+    : file_(std::move(file)),
+      check_(std::move(check)),
+      started_with_(config::FileSettings::Read(file_)) {}
 
 void RestartNote::Write() const {
   if (!started_with_.ok()) return;
@@ -18,6 +20,14 @@ void RestartNote::Write() const {
   if (!now.ok()) {
     return Log(Level::kWarn, "cannot read the configuration file; a restart would fail",
                {{"error", std::string_view(now.error().message)}});
+  }
+  if (const auto problems = check_(); !problems.empty()) {
+    for (const policy::yaml::Problem& problem : problems) {
+      const std::string text = problem.ToString();
+      Log(Level::kError, "the configuration is wrong; a restart would fail",
+          {{"problem", std::string_view(text)}});
+    }
+    return;
   }
   std::string names;
   for (const std::string& name : started_with_->ChangedIn(*now)) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "config/file_settings.h"
 
@@ -12,14 +14,18 @@ namespace weir::app {
 /// Thread-safe.
 class RestartNote {
  public:
-  /// Remembers the settings in the file. An empty path: there is no file.
-  explicit RestartNote(std::string file);
+  /// Reads the configuration as a start would, with the environment and the flags.
+  using Check = std::function<std::vector<policy::yaml::Problem>()>;
 
-  /// Logs the settings that have changed since, if any.
+  /// Remembers the settings in the file. An empty path: there is no file.
+  RestartNote(std::string file, Check check);
+
+  /// Logs the settings that have changed since, if any have, or why a restart would fail.
   void Write() const;
 
  private:
   const std::string file_;
+  const Check check_;
   const Result<config::FileSettings> started_with_;
 };
 

@@ -11,13 +11,15 @@
 #include "base/duration.h"
 #include "base/nearest.h"
 #include "command.h"
+#include "range_words.h"
 #include "telemetry/version.h"
 
 namespace weir::app {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Start with `weir serve`, then: curl -s localhost:8080/v1/check -d '{"key":"user-123"}')";
+    R"(Start with `weir serve`, then: curl -s localhost:8080/v1/check -d '{"key":"user-123"}'
+For completion in your shell: `weir completion --help`)";
 
 /// The commands in the order of the help: what a newcomer needs first comes first.
 struct Group {
@@ -32,8 +34,7 @@ const std::vector<Group>& Groups() {
        {"check", "explain", "policy", "top", "keys", "status", "reset", "audit", "reserve",
         "settle", "slots", "notify"}},
       {"Try before you enforce", {"config", "replay", "simulate", "bench"}},
-      {"Other", {"completion"}},
-      {"", {"version"}},  // not listed, since --version is
+      {"", {"completion", "version"}},  // not listed: the footer and --version say enough
   };
   return groups;
 }
@@ -56,6 +57,10 @@ void AddCommands(CLI::App& program) {
   }
   for (const Command* command : rest) command->Add(Syntax(&program));
 }
+
+/// The group of options that the help does not show. Not CLI11's own for that, "": errors would not
+/// name them.
+constexpr const char* kHidden = "hidden";
 
 /// How CLI11 begins when the value of an option is not a number.
 constexpr std::string_view kNoConversion = "Could not convert: ";
@@ -116,35 +121,6 @@ Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
   return read;
 }
 
-/// "0.010000 to 86400.000000" → "0.01 to 86400".
-std::string WithoutZeros(std::string text) {
-  for (std::size_t point = text.find('.'); point != std::string::npos;
-       point = text.find('.', point + 1)) {
-    const std::size_t end = std::min(text.find(' ', point), text.size());
-    const std::size_t last = text.find_last_not_of('0', end - 1);
-    const std::size_t keep = last == point ? point : last + 1;
-    text.erase(keep, end - keep);
-  }
-  return text;
-}
-
-/// "versions: Value x not in range 1 to 9": what is expected instead.
-std::string RangeInWords(std::string wrong) {
-  static constexpr std::string_view kValue = ": Value ";
-  static constexpr std::string_view kNotIn = " not in range ";
-  const std::size_t value = wrong.find(kValue);
-  const std::size_t range = wrong.rfind(kNotIn);
-  if (value == std::string::npos || range == std::string::npos) return wrong;
-  std::string bounds = WithoutZeros(wrong.substr(range + kNotIn.size()));
-  const std::size_t to = bounds.find(" to ");
-  const bool open_ended = bounds.ends_with(" to " + std::to_string(INT64_MAX)) ||
-                          bounds.ends_with(" to " + std::to_string(UINT64_MAX));
-  bounds = open_ended ? "of at least " + bounds.substr(0, to) : "from " + bounds;
-  const std::size_t begin = value + kValue.size();
-  return wrong.substr(0, value) + ": expected a number " + bounds + ", got '" +
-         wrong.substr(begin, range - begin) + "'";
-}
-
 /// Where numbers of this kind are listed, if the option says it: "ID of the change; see weir
 /// audit".
 std::string WhereToFind(const CLI::App& app, const std::string& name, const std::string& value) {
@@ -153,7 +129,13 @@ std::string WhereToFind(const CLI::App& app, const std::string& name, const std:
   const std::size_t see = about.find("; see ");
   if (see == std::string::npos) return "";
   const std::string list = about.substr(see + 6);
-  return "; see `" + list + (list == "weir audit" ? " " + value : "") + "`";
+  const bool by_name = list == "weir audit" && !value.empty();
+  return "; see `" + list + (by_name ? " " + value : "") + "`";
+}
+
+std::string AtMost(int values) {
+  if (values == 1) return "may be given only once";
+  return "takes at most " + std::to_string(values) + " values";
 }
 
 /// What is wrong with the command line, in our words where CLI11's would not be clear, and
@@ -174,7 +156,10 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
   } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string option = wrong.substr(0, wrong.find(':'));
     if (const CLI::Option* known = read.app->get_option_no_throw(option)) {
-      wrong = option + ": requires a value: " + known->get_description();
+      const bool too_many = wrong.find("At Most") != std::string::npos;
+      wrong = option + ": " +
+              (too_many ? AtMost(known->get_items_expected_max()) : "requires a value") + ": ";
+      wrong += known->get_description();
     }
   } else if (wrong.starts_with(kNoConversion) && wrong.find(" = ") != std::string::npos) {
     const std::size_t equals = wrong.find(" = ");
@@ -182,7 +167,11 @@ std::string Complaint(const CLI::App& program, const std::vector<std::string>& w
     const std::string value = wrong.substr(equals + 3);
     wrong = name + ": expected a number, got '" + value + "'" + WhereToFind(*read.app, name, value);
   } else if (unfit) {
-    wrong = RangeInWords(std::move(wrong));
+    wrong =
+        RangeInWords(std::move(wrong), [&read](const std::string& name, const std::string& got) {
+          const bool is_number = got.find_first_not_of("-.0123456789") == std::string::npos;
+          return WhereToFind(*read.app, name, is_number ? "" : got);
+        });
   }
   return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
 }
@@ -201,6 +190,12 @@ class HelpFormatter final : public CLI::Formatter {
     if (option->get_expected_min() == 0 && !takes.empty()) return " [" + out.substr(1) + "]";
     if (!option->get_default_str().empty()) out += "=" + option->get_default_str();
     return out;
+  }
+
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group == kHidden) return "";
+    return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
 
   std::string make_option_usage(const CLI::Option* option) const override {
@@ -232,7 +227,13 @@ Option Option::Between(std::uint64_t least, std::uint64_t most) {
   return Option(option_->check(CLI::Range(least, most)));
 }
 Option Option::Between(double least, double most) {
-  return Option(option_->check(CLI::Range(least, most)));
+  // Not CLI::Range: nan is neither below nor above a bound, and so passes it.
+  return Option(option_->check([least, most](const std::string& text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
+    return "Value " + text + " not in range " + std::to_string(least) + " to " +
+           std::to_string(most);
+  }));
 }
 Option Option::OneOf(std::vector<std::string> values) {
   return Option(option_->check(CLI::IsMember(std::move(values))));
@@ -256,7 +257,7 @@ Option Option::TypeName(std::string name) { return Option(option_->type_name(std
 Option Option::DefaultText(std::string text) {
   return Option(option_->default_str(std::move(text)));
 }
-Option Option::Hidden() { return Option(option_->group("")); }
+Option Option::Hidden() { return Option(option_->group(kHidden)); }
 bool Option::given() const { return option_->count() > 0; }
 
 Option Syntax::AddOption(std::string name, std::string& value, std::string help) {

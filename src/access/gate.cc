@@ -12,7 +12,7 @@ namespace {
 using Verdict = Admission::Verdict;
 
 constexpr std::size_t kAddresses = 65'536;
-constexpr std::size_t kRemembered = 16'384;
+constexpr std::size_t kRemembered = 8'192;  // and as many before
 constexpr std::string_view kRespDoor = "resp";
 constexpr auto kCheckRole = static_cast<Roles>(Role::kCheck);
 
@@ -54,6 +54,7 @@ Gate::Gate(config::Config::Access access, std::vector<config::Digest> admin_keys
       has_keys_(!access_.keys.empty() || !access_.subjects.empty() || !admin_keys_.empty() ||
                 static_cast<bool>(bearer_)),
       wrong_by_address_(MakeEngine(kWrongKeys, kWrongKeyEvery, clock)),
+      tokens_by_address_(MakeEngine(kNewTokens, kNewTokenEvery, clock)),
       log_lines_(MakeEngine(1, std::chrono::seconds(10), clock)) {
   open_[static_cast<std::size_t>(Operation::kPublic)] = true;
   for (const Operation operation : access_.open) open_[static_cast<std::size_t>(operation)] = true;
@@ -74,11 +75,14 @@ std::optional<Gate::Known> Gate::Identify(const Caller& caller,
   for (const auto& known : access_.keys) {
     if (config::EqualDigests(known.digest, digest)) found = Known{known.name, known.roles};
   }
-  if (found || !bearer_ || !IsToken(caller.key)) return found;
-  if (auto token = bearer_(caller.key)) {
-    return Known{std::move(token->name), token->roles, Admission::Proof::kToken};
-  }
-  return std::nullopt;
+  return found ? found : IdentifyToken(caller.key);
+}
+
+std::optional<Gate::Known> Gate::IdentifyToken(std::string_view key) const {
+  if (!bearer_ || !IsToken(key)) return std::nullopt;
+  auto token = bearer_(key);
+  if (!token) return std::nullopt;
+  return Known{std::move(token->name), token->roles, Admission::Proof::kToken};
 }
 
 Admission Gate::Admit(const Caller& caller, Operation operation) {
@@ -98,10 +102,19 @@ Admission Gate::Judge(const Caller& caller, Operation operation) {
     std::string shown = ShownBy(group, digest);
     const Decision patience = wrong_by_address_.Peek(group);
     if (!patience.allowed() && !HasShown(shown)) {
-      return {
-          Verdict::kSlowedDown, {}, std::chrono::ceil<std::chrono::seconds>(patience.retry_after)};
+      // Tokens are renewed every few minutes, and their signatures cannot be guessed.
+      const bool token = bearer_ && IsToken(caller.key);
+      if (token && tokens_by_address_.TryAcquire(group).allowed()) {
+        known = IdentifyToken(caller.key);
+      }
+      if (!known) {
+        return {Verdict::kSlowedDown,
+                {},
+                std::chrono::ceil<std::chrono::seconds>(patience.retry_after)};
+      }
+    } else {
+      known = Identify(caller, digest);
     }
-    known = Identify(caller, digest);
     if (!known && caller.quiet) return {.verdict = Verdict::kKeyWrong};
     if (!known) return OnWrongKey(caller);
     Remember(std::move(shown));
@@ -119,7 +132,7 @@ Admission Gate::Judge(const Caller& caller, Operation operation) {
 
 bool Gate::HasShown(const std::string& shown) const {
   const std::lock_guard lock(mutex_);
-  return shown_.contains(shown);
+  return shown_.contains(shown) || shown_before_.contains(shown);
 }
 
 void Gate::Remember(std::string shown) {
@@ -134,8 +147,9 @@ void Gate::Remember(std::string shown) {
   if (last.gate == this && last.cleared == cleared && last.shown == shown) return;
   last = {this, cleared, shown};
   const std::lock_guard lock(mutex_);
-  if (shown_.size() >= kRemembered) {  // only holders of valid keys can fill it
-    shown_.clear();
+  if (shown_.size() >= kRemembered) {
+    // Tokens fill it, which are new every few minutes. Keys that are in use are put in again.
+    shown_before_ = std::exchange(shown_, {});
     cleared_.fetch_add(1, std::memory_order_relaxed);
   }
   shown_.insert(std::move(shown));

@@ -60,8 +60,8 @@ using BearerOf = std::function<std::optional<Bearer>(std::string_view token)>;
 
 /// Decides for every protocol which operations a caller may perform. Keys are kept as SHA-256
 /// digests and compared in constant time. An address that presents too many wrong ones is refused
-/// without a check for a while, except with keys that it has used successfully before: so it can
-/// neither guess keys nor lock out others behind the same address.
+/// without a check for a while, except with keys that it has used successfully before and with
+/// bearer tokens: so it can neither guess keys nor lock out others behind the same address.
 ///
 /// Thread-safe.
 class Gate {
@@ -69,6 +69,10 @@ class Gate {
   /// How many wrong keys an address may present in a burst, and how soon it may present one more.
   static constexpr std::int64_t kWrongKeys = 10;
   static constexpr std::chrono::seconds kWrongKeyEvery{6};
+  /// New bearer tokens that are verified for such an address, at once and then: it takes up to a
+  /// millisecond each.
+  static constexpr std::int64_t kNewTokens = 20;
+  static constexpr std::chrono::milliseconds kNewTokenEvery{50};
 
   /// `admin_keys` have every role. `resp_keys` have the check role, on RESP only, and do not count
   /// as keys for other protocols.
@@ -100,6 +104,7 @@ class Gate {
   };
 
   std::optional<Known> Identify(const Caller& caller, const config::Digest& digest) const;
+  std::optional<Known> IdentifyToken(std::string_view key) const;
   bool HasShown(const std::string& shown) const;
   void Remember(std::string shown);
   Admission Judge(const Caller& caller, Operation operation);
@@ -112,10 +117,12 @@ class Gate {
   const bool has_keys_;
   std::array<bool, kOperations> open_{};
   Engine wrong_by_address_;
+  Engine tokens_by_address_;
   Engine log_lines_;
   mutable std::mutex mutex_;
   std::unordered_set<std::string> shown_;  // digests of valid keys, with their callers' addresses
-  std::atomic<std::uint64_t> cleared_{0};  // how often shown_ was cleared
+  std::unordered_set<std::string> shown_before_;  // those that shown_ had when it was full
+  std::atomic<std::uint64_t> cleared_{0};         // how often shown_ was cleared
   std::atomic<std::uint64_t> wrong_{0};
 };
 

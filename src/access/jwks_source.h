@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -39,7 +40,7 @@ class JwksSource {
   Tokens& tokens_;
   std::mutex mutex_;
   std::condition_variable stopped_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};
   bool wanted_ = false;  // a token named an unknown key
   std::thread thread_;   // last, since it uses all of the above
 };

@@ -113,7 +113,8 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
 
 }  // namespace
 
-Result<PageQuery> ReadPage(std::string_view query) {
+Result<PageQuery> ReadPage(std::string_view query, std::initializer_list<std::string_view> names) {
+  if (weir::Status known = http::CheckQuery(query, names); !known.ok()) return known.error();
   PageQuery page;
   http::QueryReader reader(query);
   while (const auto pair = reader.Next()) {

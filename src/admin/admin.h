@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -94,7 +95,7 @@ struct PageQuery {
   std::size_t limit = 100;
   std::string cursor;
 };
-Result<PageQuery> ReadPage(std::string_view query);
+Result<PageQuery> ReadPage(std::string_view query, std::initializer_list<std::string_view> names);
 
 /// Sets X-Next-Cursor to where the next page begins, in a form that ReadPage accepts: a cursor
 /// may contain any bytes, since keys do. Does nothing if it is empty.

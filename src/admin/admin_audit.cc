@@ -53,7 +53,7 @@ Result<std::vector<std::string>> ReadActions(const http::Request& request, const
 }
 
 Result<policy::AuditQuery> ReadQuery(const http::Request& request) {
-  const auto page = ReadPage(request.query);
+  const auto page = ReadPage(request.query, {"limit", "before", "action", "except", "target"});
   if (!page.ok()) return page.error();
   const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
   if (!before) return Error{Code::kInvalidArgument, "before: must be the ID of a change"};
@@ -187,6 +187,8 @@ void AddAdminAudit(http::Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/audit", Guarded(parts, ListChanges));
   router.Add("POST", "/admin/audit/{id}/undo",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
+               const weir::Status known = http::CheckQuery(request.query, {});
+               if (!known.ok()) return reply(http::ErrorResponse(known.error()));
                const auto id = Number(request.params[0]);
                if (!id) return reply(http::ErrorResponse(400, "id: must be the ID of a change"));
                const auto end = ReadEnd(request.body);

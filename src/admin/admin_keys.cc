@@ -111,7 +111,10 @@ void AppendKey(JsonWriter& json, const KeyPage& page, std::size_t index) {
   json.BeginObject().Field("bucket", held.key);
   if (held.key.starts_with(kBareBucket)) {
     const std::string name = held.key.substr(kBareBucket.size());
-    json.Field("key", http::DecodeAnySegment(name).value_or(name));
+    // Not the record of a reservation, nor a name that was cut: a key's own | is written %7C.
+    if (name.find('|') == std::string::npos) {
+      json.Field("key", http::DecodeAnySegment(name).value_or(name));
+    }
   }
   json.Field("algorithm", algorithm::Of(held.algorithm).type);
   if (const policy::Policy* policy = page.policies[index]) {
@@ -167,7 +170,7 @@ Error ForCaller(const Error& error) {
 
 void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
               const http::Request& request, http::Reply reply) {
-  const auto asked = ReadPage(request.query);
+  const auto asked = ReadPage(request.query, {"limit", "cursor", "prefix"});
   if (!asked.ok()) return reply(http::ErrorResponse(asked.error()));
   const auto page = std::make_shared<KeyPage>();
   page->reply = std::move(reply);

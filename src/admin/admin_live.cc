@@ -40,6 +40,8 @@ std::optional<limiter::TopKeys::Kind> KindNamed(std::string_view name) {
 }
 
 http::Response Top(const AdminParts& parts, const http::Request& request) {
+  const weir::Status known = http::CheckQuery(request.query, {"kind", "n"});
+  if (!known.ok()) return http::ErrorResponse(known.error());
   const std::string kind = http::QueryValue(request.query, "kind").value_or("hot");
   using Keys = limiter::TopKeys;
   const std::optional<Keys::Kind> wanted_kind = KindNamed(kind);

@@ -104,13 +104,17 @@ std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set,
 }
 
 http::Response List(const AdminParts& parts, const http::Request& request) {
-  const auto page = ReadPage(request.query);
+  const auto page = ReadPage(request.query, {"limit", "cursor", "source"});
   if (!page.ok()) return http::ErrorResponse(page.error());
   auto place = ReadPlace(page->cursor);
   if (!place) {
     return http::ErrorResponse(400, "cursor: must be the X-Next-Cursor of an earlier response");
   }
   const std::string source = http::QueryValue(request.query, "source").value_or("");
+  if (!source.empty() && source != "admin" && source != "file" && source != "files" &&
+      source != "default") {
+    return http::ErrorResponse(400, "source: must be admin, file or default");
+  }
   http::Response response;
   JsonWriter list(response.body);
   list.BeginArray();
@@ -187,6 +191,23 @@ void SettleDomain(const policy::PolicySet& set, http::PolicyBody& body) {
                           "' no longer apply to them");
 }
 
+/// The default policy has a name, and that is a key like any other.
+void WarnOfDefaultName(const policy::PolicySet& set, http::PolicyBody& body) {
+  const policy::StoredPolicy& policy = body.policy;
+  if (policy.key != set.default_policy().definition.name || policy.has_match) return;
+  if (policy.type.is_override()) return;
+  body.warnings.push_back("this limits the bare key '" + policy.key +
+                          "' only; for keys without a policy of their own, set default_policy in "
+                          "the configuration");
+}
+
+/// What the service adds to a policy that was sent.
+void Complete(const AdminParts& parts, http::PolicyBody& body) {
+  const auto set = parts.catalog.live().Current();
+  SettleDomain(*set, body);
+  WarnOfDefaultName(*set, body);
+}
+
 /// The usage of keys is kept separately for each algorithm.
 void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
   const Result<policy::StoredPolicy> now = parts.policies.Get(body.policy.key);
@@ -197,30 +218,52 @@ void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
 }
 
 /// Reads a policy that is to be in force from now on.
-Result<http::PolicyBody> ReadNew(const http::Request& request) {
+Result<http::PolicyBody> ReadNew(const http::Request& request,
+                                 std::initializer_list<std::string_view> parameters) {
+  if (weir::Status known = http::CheckQuery(request.query, parameters); !known.ok()) {
+    return known.error();
+  }
   Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
   if (!body.ok()) return body;
   if (weir::Status ends = CheckEnd(body->policy.expires_at); !ends.ok()) return ends.error();
   return body;
 }
 
-void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  auto body = ReadNew(request);
-  if (!body.ok()) return reply(http::ErrorResponse(body.error()));
-  policy::StoredPolicy& policy = body->policy;
-  if (!policy.key.empty() && policy.key != request.params[0]) {
-    return reply(http::ErrorResponse(400, "key: does not match the key in the path"));
+/// Reads a policy for the key in the path, with what should be known about it.
+Result<http::PolicyBody> ReadFor(const AdminParts& parts, const http::Request& request,
+                                 std::initializer_list<std::string_view> parameters) {
+  Result<http::PolicyBody> body = ReadNew(request, parameters);
+  if (!body.ok()) return body;
+  std::string& key = body->policy.key;
+  if (!key.empty() && key != request.params[0]) {
+    return Error{Code::kInvalidArgument, "key: does not match the key in the path"};
   }
+  key = request.params[0];
+  Complete(parts, *body);
+  WarnOfAnotherType(parts, *body);
+  return body;
+}
+
+/// POST …/check: whether POST or PUT would take this policy now.
+void Check(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  auto body = ReadFor(parts, request, {});
+  if (!body.ok()) return reply(http::ErrorResponse(body.error()));
+  AnswerChange(200, std::move(reply),
+               std::move(body->warnings))(parts.changes.Check(std::move(body->policy)));
+}
+
+void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  auto body = ReadFor(parts, request, {"version"});
+  if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   const auto version = ExpectedVersion(request);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
-  policy.key = request.params[0];
-  SettleDomain(*parts.catalog.live().Current(), *body);
-  WarnOfAnotherType(parts, *body);
-  parts.changes.Update(std::move(policy), WhoAsks(request),
+  parts.changes.Update(std::move(body->policy), WhoAsks(request),
                        AnswerChange(200, std::move(reply), std::move(body->warnings)), *version);
 }
 
 void Delete(const AdminParts& parts, const http::Request& request, http::Reply reply) {
+  const weir::Status known = http::CheckQuery(request.query, {"version"});
+  if (!known.ok()) return reply(http::ErrorResponse(known.error()));
   const auto version = ExpectedVersion(request);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
   parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)),
@@ -243,13 +286,14 @@ void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
         reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
-    auto body = ReadNew(request);
+    auto body = ReadNew(request, {});
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
     if (body->policy.key.empty()) return reply(http::ErrorResponse(400, "key: is missing"));
-    SettleDomain(*parts.catalog.live().Current(), *body);
+    Complete(parts, *body);
     parts.changes.Create(std::move(body->policy), WhoAsks(request),
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));
   });
+  router.Add("POST", "/admin/policies/{key}/check", Guarded(parts, Check));
   router.Add("PUT", "/admin/policies/{key}", Guarded(parts, Replace));
   router.Add("DELETE", "/admin/policies/{key}", Guarded(parts, Delete));
 }

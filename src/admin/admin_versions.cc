@@ -65,7 +65,7 @@ http::Response VersionOf(std::int64_t version, const History& history) {
 }
 
 void Versions(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
-  const auto page = ReadPage(request.query);
+  const auto page = ReadPage(request.query, {"limit"});
   if (!page.ok()) return reply(http::ErrorResponse(page.error()));
   const std::string& key = request.params[0];
   parts.policies.History(
@@ -126,6 +126,8 @@ http::Response DiffOf(const std::string& key, const Side& from, const Side& to) 
 
 /// ?from=1&to=2; without `to`, compares with what is in force.
 void Diff(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  const weir::Status known = http::CheckQuery(request.query, {"from", "to"});
+  if (!known.ok()) return reply(http::ErrorResponse(known.error()));
   const auto from = VersionNumber("from", http::QueryValue(request.query, "from").value_or(""));
   if (!from.ok()) return reply(http::ErrorResponse(from.error()));
   const std::string key = request.params[0];
@@ -163,6 +165,8 @@ void AddAdminVersions(http::Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/policies/{key}/diff", Guarded(parts, Diff));
   router.Add("POST", "/admin/policies/{key}/rollback",
              Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
+               const weir::Status known = http::CheckQuery(request.query, {});
+               if (!known.ok()) return reply(http::ErrorResponse(known.error()));
                const auto wanted = ReadRollback(request.body);
                if (!wanted.ok()) return reply(http::ErrorResponse(wanted.error()));
                parts.changes.RollBack(request.params[0], wanted->version, wanted->end,

@@ -6,14 +6,13 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "admin/policy_warnings.h"
 #include "algorithm/algorithms.h"
 #include "base/ascii.h"
 #include "base/duration.h"
@@ -21,7 +20,6 @@
 #include "base/instant.h"
 #include "base/json_text.h"
 #include "base/nearest.h"
-#include "policy/unreachable.h"
 #include "protocol/http/check_json.h"
 #include "protocol/http/check_reader.h"
 
@@ -176,21 +174,18 @@ std::string_view FieldOf(std::string_view given) {
   return found == kAliases.end() ? given : found->field;
 }
 
-/// Which fields were given, under which names.
-using Given = std::map<std::string, std::string, std::less<>>;
-
 /// A field has two names, whose values could differ.
-Status Note(Given& given, std::string_view name) {
+Status Note(GivenFields& given, std::string_view name) {
   const auto [at, is_new] = given.try_emplace(std::string(FieldOf(name)), name);
   if (is_new) return {};
   return Bad(name, at->second == name ? "is given twice" : "was already given as " + at->second);
 }
 
 /// Reads { "sliding_log": { "limit": 5, "window": "1m" } }, as in policy files.
-Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given);
+Status ReadQuota(json::value value, policy::StoredPolicy& policy, GivenFields& given);
 
 Status ReadField(std::string_view name, json::value value, policy::StoredPolicy& policy,
-                 Given& given) {
+                 GivenFields& given) {
   if (Status once = Note(given, name); !once.ok()) return once;
   const std::string_view field = FieldOf(name);
   if (field == "key") return ReadText(value, name, policy.key);
@@ -232,7 +227,7 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
              NotAField(name, "a policy", kFields) + ", or quota as in policy files");
 }
 
-Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) {
+Status ReadQuota(json::value value, policy::StoredPolicy& policy, GivenFields& given) {
   json::object kinds;
   if (value.get_object().get(kinds) != simdjson::SUCCESS) {
     return Bad("quota", R"(must be an object such as {"sliding_log":{"limit":5,"window":"1m"}})");
@@ -269,65 +264,6 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, Given& given) 
   });
 }
 
-std::vector<std::string> UnusedNumbers(const policy::StoredPolicy& policy, const Given& given) {
-  std::vector<std::string> unused;
-  if (policy.type.is_override() || policy.unlimited) return unused;
-  if (given.contains("id") || given.contains("version")) return unused;
-  const algorithm::Descriptor& kind = algorithm::Of(policy.type.algorithm());
-  const auto note = [&](std::string_view field, bool unused_value) {
-    const auto found = given.find(field);
-    if (!unused_value || found == given.end()) return;
-    unused.push_back(found->second + " is not used by " + std::string(kind.type));
-    if (field != "windowSeconds") return;
-    unused.back() += "; " + std::to_string(policy.refill_rate) + " permits come back each second";
-  };
-  note("refillRate", !kind.refills() && policy.refill_rate != 0);
-  note("windowSeconds", kind.refills() && policy.window_seconds != 0);
-  note("buckets", !kind.has_buckets && policy.buckets != 0);
-  return unused;
-}
-
-/// A missing number gets its default, which may not be what was meant.
-void NoteMissing(const policy::StoredPolicy& policy, const Given& given,
-                 std::vector<std::string>& warnings) {
-  if (policy.type.is_override() || policy.unlimited) return;
-  if (!given.contains("capacity")) {
-    warnings.push_back("capacity is missing; the limit is " + std::to_string(policy.capacity));
-  }
-  if (algorithm::Of(policy.type.algorithm()).refills()) {
-    if (given.contains("refillRate")) return;
-    warnings.push_back("refillRate is missing; " + std::to_string(policy.refill_rate) +
-                       " permits come back each second");
-  } else if (!given.contains("windowSeconds")) {
-    warnings.push_back("windowSeconds is missing; it is " + std::to_string(policy.window_seconds));
-  }
-}
-
-/// Warns if the policy may not apply to what was meant.
-void NoteUnmet(const policy::StoredPolicy& policy, const Given& given,
-               std::vector<std::string>& warnings) {
-  if (policy.type.is_override()) return;
-  if (!policy.has_match && given.contains("domain")) {
-    warnings.emplace_back("domain is not used without match: the policy is for a bare key");
-  }
-  if (const auto why = policy::WhyUnreachable(policy.match)) {
-    warnings.push_back("the policy applies to no request: " + *why);
-  }
-}
-
-/// A bucket with a window but no rate is meant as a window, and would allow many times its limit.
-Status CheckSpan(const policy::StoredPolicy& policy, const Given& given) {
-  if (policy.type.is_override() || policy.unlimited) return {};
-  const algorithm::Descriptor& kind = algorithm::Of(policy.type.algorithm());
-  const auto window = given.find("windowSeconds");
-  if (!kind.refills() || given.contains("refillRate") || window == given.end()) return {};
-  return Bad("refillRate", "is missing; a " + std::string(kind.type) + " has no " + window->second +
-                               ". Give the permits that come back each second, or use "
-                               "SLIDING_WINDOW for " +
-                               std::to_string(policy.capacity) + " in any " +
-                               std::to_string(policy.window_seconds) + " s");
-}
-
 }  // namespace
 
 Result<Nanos> ReadEndTime(std::string_view text) {
@@ -356,7 +292,7 @@ Result<PolicyBody> ReadBody(std::string_view body) {
     return IsSyntaxError(error) ? BadJson() : Invalid("the body must be a JSON object");
   }
   policy::StoredPolicy policy;
-  Given given;
+  GivenFields given;
   Status read = ReadFields(object, [&](std::string_view name, json::value value) {
     return ReadField(std::string(name), value, policy, given);
   });
@@ -369,14 +305,7 @@ Result<PolicyBody> ReadBody(std::string_view body) {
     }
   }
   if (Status span = CheckSpan(policy, given); !span.ok()) return span.error();
-  std::vector<std::string> warnings = UnusedNumbers(policy, given);
-  NoteMissing(policy, given, warnings);
-  NoteUnmet(policy, given, warnings);
-  const bool counts = !policy.unlimited && !policy.type.is_override() && !policy.overdraw;
-  if (counts && policy.cost > policy.capacity) {
-    warnings.push_back("every request is refused: each costs " + std::to_string(policy.cost) +
-                       ", more than the limit of " + std::to_string(policy.capacity));
-  }
+  std::vector<std::string> warnings = PolicyWarnings(policy, given);
   return PolicyBody{std::move(policy), given.contains("domain"), std::move(warnings)};
 }
 

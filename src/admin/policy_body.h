@@ -24,11 +24,7 @@ Result<policy::StoredPolicy> ReadPolicy(std::string_view body);
 struct PolicyBody {
   policy::StoredPolicy policy;
   bool names_domain = false;
-  /// Numbers that were given but that the algorithm does not use: "refillRate is not used by
-  /// SLIDING_WINDOW". Not if they are 0, nor for the default windowSeconds, which clients send with
-  /// every token bucket, nor in what the service itself has returned (with `id` or `version`): that
-  /// contains the numbers of all algorithms. Also numbers that are missing, and why the policy can
-  /// apply to no request.
+  /// Such as "windowSeconds is not used by TOKEN_BUCKET; 10 permits come back each second".
   std::vector<std::string> warnings;
 };
 Result<PolicyBody> ReadPolicyBody(std::string_view body);

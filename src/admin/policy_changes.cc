@@ -57,11 +57,8 @@ PolicyChanges::Done WithoutPolicy(PolicyChanges::Done done) {
 void UndoInTurn(policy::PolicyStore& store, const policy::AuditEntry& entry,
                 const std::vector<policy::AuditEntry>& entries, PolicyChanges::End end,
                 const std::string& who, const PolicyChanges::Done& done) {
-  if (Status turn = CheckTurn(entry, entries); !turn.ok()) {
-    Error error = turn.error();
-    error.message += ", or roll back to a version";
-    return done(std::move(error));
-  }
+  const Status turn = CheckTurn(entry, entries, ", or roll back to a version");
+  if (!turn.ok()) return done(turn.error());
   PolicyEdit edit{.key = entry.target.substr(policy::kPolicyTarget.size()),
                   .who = who,
                   .action = "policy.undo",
@@ -93,7 +90,21 @@ Status CheckEnd(Nanos end) {
 }
 
 PolicyChanges::PolicyChanges(policy::PolicyStore& store, policy::Catalog& catalog)
-    : store_(store), expiry_(std::make_shared<PolicyExpiry>(store, catalog)) {}
+    : store_(store), catalog_(catalog), expiry_(std::make_shared<PolicyExpiry>(store, catalog)) {}
+
+Result<std::optional<StoredPolicy>> PolicyChanges::Check(StoredPolicy policy) const {
+  if (const policy::PolicyHealth health = store_.health(); !health.up) {
+    return Error{Code::kUnavailable, "the policy store is down: " + health.last_error};
+  }
+  policy::PolicyState state{.policies = store_.List({}, 1).total};
+  if (auto now = store_.Get(policy.key); now.ok()) state.now = std::move(*now);
+  const std::string key = policy.key;
+  const PolicyEdit edit{.key = key, .wanted = std::move(policy)};
+  if (Status valid = policy::CheckEdit(edit); !valid.ok()) return valid.error();
+  Result<policy::PolicyStep> step = policy::Decide(edit, state, SystemClock::Get().Now(), catalog_);
+  if (!step.ok()) return step.error();
+  return std::move(step->after);
+}
 
 void PolicyChanges::Create(StoredPolicy policy, std::string who, Done done) {
   auto told = Logged("policy.create", policy.key, who, std::move(done));

@@ -34,6 +34,10 @@ class PolicyChanges {
 
   PolicyChanges(policy::PolicyStore& store, policy::Catalog& catalog);
 
+  /// What Create or Update would make of the policy now, as far as this node knows; changes
+  /// nothing.
+  Result<std::optional<policy::StoredPolicy>> Check(policy::StoredPolicy policy) const;
+
   void Create(policy::StoredPolicy policy, std::string who, Done done);
   /// `version`: only if it is the one in force, otherwise kFailedPrecondition; 0: any.
   void Update(policy::StoredPolicy policy, std::string who, Done done, std::int64_t version = 0);
@@ -53,6 +57,7 @@ class PolicyChanges {
 
  private:
   policy::PolicyStore& store_;
+  const policy::Catalog& catalog_;
   const std::shared_ptr<PolicyExpiry> expiry_;
 };
 

@@ -7,6 +7,11 @@ namespace {
 
 /// The error for changing a policy that the store does not have; a file may have it.
 Error Missing(const PolicyEdit& edit, const Catalog& catalog) {
+  if (edit.key == catalog.live().Current()->default_policy().definition.name) {
+    return {Code::kFailedPrecondition, "'" + edit.key +
+                                           "' is the default policy; change it in the "
+                                           "configuration (default_policy)"};
+  }
   if (!edit.wanted) {
     const Status in_files = catalog.CheckNotInFile(edit.key);
     return in_files.ok() ? NoSuchPolicy(edit.key) : in_files.error();

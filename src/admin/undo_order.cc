@@ -18,19 +18,22 @@ std::int64_t InEffect(const std::vector<AuditEntry>& entries) {
   return 0;
 }
 
-weir::Status CheckTurn(const AuditEntry& entry, const std::vector<AuditEntry>& entries) {
+weir::Status CheckTurn(const AuditEntry& entry, const std::vector<AuditEntry>& entries,
+                       std::string_view otherwise) {
   const std::int64_t turn = InEffect(entries);
   if (entry.id == turn || (!entries.empty() && entry.id == entries.front().id)) return {};
   const std::string change = "change " + std::to_string(entry.id);
   for (const AuditEntry& later : entries) {
     if (later.undoes != entry.id || turn > entry.id) continue;
     const std::string by = "change " + std::to_string(later.id);
-    return Error{Code::kFailedPrecondition, change + " was already undone by " + by};
+    const bool latest = later.id == entries.front().id;
+    return Error{Code::kFailedPrecondition, change + " was already undone by " + by +
+                                                (latest ? "; undo that to make it again" : "")};
   }
   const std::int64_t first = turn > entry.id || entries.empty() ? turn : entries.front().id;
-  return Error{Code::kFailedPrecondition, change + " is not the latest of '" + entry.target +
-                                              "': change " + std::to_string(first) +
-                                              " came later; undo that first"};
+  return Error{Code::kFailedPrecondition,
+               change + " is not the latest of '" + entry.target + "': change " +
+                   std::to_string(first) + " came later; undo that first" + std::string(otherwise)};
 }
 
 }  // namespace weir::admin

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "admin/audit_log.h"
@@ -16,8 +17,10 @@ namespace weir::admin {
 std::int64_t InEffect(const std::vector<policy::AuditEntry>& entries);
 
 /// kFailedPrecondition, naming what to undo first, unless the entry is the one in effect or the
-/// latest. Undoing an undo makes the undone change again.
+/// latest. Undoing an undo makes the undone change again. `otherwise` ends the sentence
+/// for who would rather not undo that: ", or roll back to a version".
 weir::Status CheckTurn(const policy::AuditEntry& entry,
-                       const std::vector<policy::AuditEntry>& entries);
+                       const std::vector<policy::AuditEntry>& entries,
+                       std::string_view otherwise = {});
 
 }  // namespace weir::admin

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/lasting.h"
+
 namespace weir {
 namespace {
 
@@ -21,8 +23,8 @@ std::string ReadHolder(int fd) {
 }
 
 Error Because(const std::string& path) {
-  return {Code::kUnavailable,
-          path + ": " + std::error_code(errno, std::generic_category()).message()};
+  const std::error_code error(errno, std::generic_category());
+  return {CodeOfOpening(error), path + ": " + error.message()};
 }
 
 /// False with errno if it could not be locked. There is no flock with a timeout.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/utf8.h"
@@ -105,8 +106,11 @@ class Scanner {
       if (byte < ' ') return R"(control characters and line breaks in strings need \, as in \n)";
       const std::size_t length = Utf8SequenceLength(text_.substr(at_));
       if (length == 0) return "the text is not UTF-8";
-      if (byte == '\\' && !Escape()) return R"(not an escape that JSON knows; write \\ for \)";
-      if (byte != '\\') at_ += length;
+      if (byte != '\\') {
+        at_ += length;
+      } else if (std::string wrong = Escape(); !wrong.empty()) {
+        return wrong;
+      }
     }
     if (at_ < text_.size()) {
       ++at_;
@@ -117,14 +121,14 @@ class Scanner {
   }
 
   /// Scans one escape, whose backslash is at `at_`.
-  bool Escape() noexcept {
+  std::string Escape() {
     const char kind = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
-    if (kind == 'u') return CodePoint();
+    if (kind == 'u' && Unit(at_) != kNoUnit) return CodePoint();
     if (kind == '\0' || std::string_view("\"\\/bfnrt").find(kind) == std::string_view::npos) {
-      return false;
+      return R"(not an escape that JSON knows; write \\ for \)";
     }
     at_ += 2;
-    return true;
+    return {};
   }
 
   /// The digits of the escape \uXXXX at `at`; kNoUnit if there is none.
@@ -137,16 +141,18 @@ class Scanner {
   }
 
   /// Scans \uXXXX; a surrogate is valid only as one half of a pair.
-  bool CodePoint() noexcept {
+  std::string CodePoint() {
     const std::uint32_t unit = Unit(at_);
-    if (unit == kNoUnit || (unit >= 0xDC00 && unit < 0xE000)) return false;
     if (unit >= 0xD800 && unit < 0xE000) {
       const std::uint32_t low = Unit(at_ + 6);
-      if (low < 0xDC00 || low >= 0xE000) return false;
+      if (unit >= 0xDC00 || low < 0xDC00 || low >= 0xE000) {
+        return std::string(text_.substr(at_, 6)) +
+               R"( is half of a surrogate pair; write both halves, as in \ud83d\ude00)";
+      }
       at_ += 6;
     }
     at_ += 6;
-    return true;
+    return {};
   }
 
   bool Digits() noexcept {
@@ -187,10 +193,10 @@ class Scanner {
 
 }  // namespace
 
-std::string JsonProblem(std::string_view text) {
+std::optional<JsonFault> FindJsonFault(std::string_view text) {
   Scanner scanner(text);
-  const std::string wrong = scanner.Scan();
-  if (wrong.empty()) return {};
+  std::string wrong = scanner.Scan();
+  if (wrong.empty()) return std::nullopt;
   const std::string_view before = text.substr(0, scanner.at());
   const auto lines = std::count(before.begin(), before.end(), '\n');
   const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
@@ -198,8 +204,14 @@ std::string JsonProblem(std::string_view text) {
   const auto column = std::count_if(line.begin(), line.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   });
-  return "line " + std::to_string(lines + 1) + ", column " + std::to_string(column + 1) + ": " +
-         wrong;
+  return JsonFault{static_cast<int>(lines) + 1, static_cast<int>(column) + 1, std::move(wrong)};
+}
+
+std::string JsonProblem(std::string_view text) {
+  const std::optional<JsonFault> fault = FindJsonFault(text);
+  if (!fault) return {};
+  return "line " + std::to_string(fault->line) + ", column " + std::to_string(fault->column) +
+         ": " + fault->message;
 }
 
 }  // namespace weir

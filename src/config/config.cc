@@ -66,6 +66,7 @@ class Reader {
       return;
     }
     for (const auto& [name, value] : root.fields) {
+      config_.marks[name->scalar] = value->mark;
       if (name->scalar == kDefaultPolicy) {
         ReadDefaultPolicy(*value);
       } else if (IsSection(name->scalar)) {
@@ -107,6 +108,7 @@ class Reader {
       return;
     }
     for (const auto& [name, value] : node.fields) {
+      config_.marks[section + "." + name->scalar] = value->mark;
       ReadSetting(section + "." + name->scalar, name->mark, *value);
     }
   }
@@ -207,6 +209,7 @@ void ApplyOverride(Config& config, const Override& one, std::vector<Problem>& pr
     if (document.root() != nullptr) Reader(config, report).ReadDefaultPolicy(*document.root());
     return;
   }
+  config.marks[one.key] = {};
   const Setting* setting = FindSetting(one.key);
   if (setting == nullptr) return fail("unknown setting '" + one.key + "'" + Suggestion(one.key));
   const std::vector<std::string> texts =
@@ -217,7 +220,7 @@ void ApplyOverride(Config& config, const Override& one, std::vector<Problem>& pr
 // Checks that involve several settings.
 void CheckTogether(const Config& config, const std::string& file, std::vector<Problem>& problems) {
   const auto fail = [&](std::string message) {
-    problems.push_back({file, {}, std::move(message)});
+    problems.push_back(ProblemIn(config, file, std::move(message)));
   };
   const Address& http = config.listen.http;
   const bool administrators = std::ranges::any_of(config.access.keys, [](const auto& key) {
@@ -239,10 +242,18 @@ void CheckTogether(const Config& config, const std::string& file, std::vector<Pr
   if (oidc.enabled() && (oidc.audience.empty() || oidc.jwks.empty() || oidc.roles.empty())) {
     fail("oidc.issuer: requires oidc.audience, oidc.jwks and oidc.roles");
   }
+  if (oidc.jwks.starts_with("http://")) {
+    fail(
+        "oidc.jwks: must be a file or an https:// URL: whoever controls the network could send "
+        "other keys");
+  }
   if (config.tls.cert.empty() && !config.tls.key.empty()) fail("tls.cert: required with tls.key");
   if (config.tls.key.empty() && !config.tls.cert.empty()) fail("tls.key: required with tls.cert");
   if (!config.tls.client_ca.empty() && config.tls.cert.empty()) {
     fail("tls.client_ca: requires tls.cert and tls.key");
+  }
+  if (config.xds.tls_cert.empty() != config.xds.tls_key.empty()) {
+    fail("xds.tls_cert and xds.tls_key must be given together");
   }
   if (config.proxy.upstream_tls_cert.empty() != config.proxy.upstream_tls_key.empty()) {
     fail("proxy.upstream_tls_cert and proxy.upstream_tls_key must be given together");
@@ -263,6 +274,13 @@ std::span<const SettingInfo> Settings() {
   return infos;
 }
 
+Problem ProblemIn(const Config& config, const std::string& file, std::string message) {
+  const std::string key = message.substr(0, message.find_first_of(": "));
+  auto found = config.marks.find(key);
+  if (found == config.marks.end()) found = config.marks.find(key.substr(0, key.find('.')));
+  return {file, found == config.marks.end() ? Mark{} : found->second, std::move(message)};
+}
+
 Config Read(const Node* root, const std::string& file, std::span<const Override> overrides,
             std::vector<Problem>& problems) {
   Config config;
@@ -277,7 +295,7 @@ Config Read(const Node* root, const std::string& file, std::span<const Override>
   }
   for (const Override& one : overrides) ApplyOverride(config, one, problems);
   for (std::string& wrong : ResolveStores(config)) {
-    problems.push_back({file, {}, std::move(wrong)});
+    problems.push_back(ProblemIn(config, file, std::move(wrong)));
   }
   if (problems.size() == before) CheckTogether(config, file, problems);
   return config;
@@ -294,6 +312,14 @@ Config Load(const std::string& path, std::span<const Override> overrides,
   if (path.empty()) return Read(nullptr, path, overrides, problems);
   std::string text;
   if (!policy::yaml::ReadFile(path, kLimits.max_bytes, text, problems)) return {};
+  if (text.empty() && std::filesystem::is_regular_file(path)) {
+    // As a copy leaves it when the disk is full.
+    problems.push_back({path,
+                        {},
+                        "is empty; write \"policies: []\" if there are no policies, or \"{}\" for "
+                        "a configuration of defaults"});
+    return {};
+  }
   return Parse(text, path, overrides, problems);
 }
 

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +53,8 @@ struct Config {
     Address http{false, "127.0.0.1", 8080};
     Address grpc{false, "127.0.0.1", 8081};
     Address resp{false, "127.0.0.1", 6380};
+
+    bool all_off() const noexcept { return http.off && grpc.off && resp.off; }
   } listen;
   std::string data = "./weir-data";
   std::string store = "memory:";  ///< secret: may hold a password
@@ -258,9 +262,16 @@ struct Config {
     std::string service_key;  ///< secret
     std::string service_ca;
   } embedded;
+  /// Where the file gives a setting or a section of them; line 0: something overrides it.
+  std::map<std::string, policy::yaml::Mark, std::less<>> marks = {};
 
   Config();
 };
+
+/// Why a service with Config::Listen::all_off() does not start.
+inline constexpr std::string_view kAllOff =
+    "listen: http, grpc and resp are all off, so nothing would be served; give one of them an "
+    "address, such as http: 127.0.0.1:8080";
 
 /// One value given by the environment or a flag, and its key: {"listen.http", "off"}.
 struct Override {
@@ -303,5 +314,8 @@ Config Load(const std::string& path, std::span<const Override> overrides,
 /// The same from text, for tests and fuzzing; `file` is used in messages.
 Config Parse(std::string_view text, const std::string& file, std::span<const Override> overrides,
              std::vector<policy::yaml::Problem>& problems);
+
+/// What is wrong with the setting that `message` begins with, at its place in the file: "store: …".
+policy::yaml::Problem ProblemIn(const Config& config, const std::string& file, std::string message);
 
 }  // namespace weir::config

@@ -6,8 +6,11 @@
 
 #include "base/ascii.h"
 #include "base/duration.h"
+#include "base/number.h"
+#include "base/url.h"
 #include "config/settings.h"
 #include "config/values.h"
+#include "weir/quota.h"
 
 namespace weir::config {
 namespace {
@@ -21,14 +24,37 @@ Status SetAddress(std::string& target, const std::string& text) {
   return {};
 }
 
+/// Not off: a proxy that listens nowhere is none.
+Status SetListen(Config& config, const std::string& text) {
+  const std::optional<Address> address = Address::Parse(text);
+  if (!address || address->off) {
+    return Expected("an IP address and port such as 127.0.0.1:8000, or a port", text);
+  }
+  config.proxy.listen = address->ToString();
+  return {};
+}
+
+/// The servers themselves are looked up when the proxy starts.
+Status SetUpstreams(Config& config, Texts texts) {
+  for (const std::string& text : texts) {
+    const Result<Url> url = ParseUrl(text);
+    const bool web = url.ok() && (url->scheme == "http" || url->scheme == "https");
+    if (!web || !url->is_origin()) {
+      return Expected("http://host:port or https://host:port", WithoutSecrets(text));
+    }
+  }
+  config.proxy.upstreams.assign(texts.begin(), texts.end());
+  return {};
+}
+
 Status SetPerIp(Config& config, Texts texts) {
   const std::string_view text = texts[0];
   const auto slash = text.find('/');
   const std::string_view digits = text.substr(0, slash);
-  const bool number = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+  const bool number = ParseNumber<std::int64_t>(digits, 1, kMaxLimit).has_value();
   if (!text.empty() &&
       (slash == text.npos || !number || !ParseDuration(text.substr(slash + 1)).ok())) {
-    return Expected("requests and a time, such as 100/60m", text);
+    return Expected("at least one request and a time, such as 100/60m", text);
   }
   config.proxy.per_ip = text;
   return {};
@@ -64,7 +90,7 @@ const Setting kProxySettings[] = {
     {{"auth.target", "", "The headers with the path and method, for GET /v1/auth: auto, original, forwarded or none"},
      [](Config& c, Texts t) { return Set(c.auth.target, ReadChoice(t[0], {"auto", "original", "forwarded", "none"})); }},
     {{"proxy.upstream", "", "weir proxy: http[s]://host:port of the servers; several take turns", true},
-     [](Config& c, Texts t) -> Status { c.proxy.upstreams.assign(t.begin(), t.end()); return {}; }},
+     SetUpstreams},
     {{"proxy.upstream_tls", "", "weir proxy: required or insecure-no-verify, for https:// upstreams"}, SetUpstreamTls},
     {{"proxy.upstream_tls_ca", "", "weir proxy: PEM file with the CA certificates to trust (the system's)"},
      [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_ca = t[0]; return {}; }},
@@ -73,7 +99,7 @@ const Setting kProxySettings[] = {
     {{"proxy.upstream_tls_key", "", "weir proxy: its private key"},
      [](Config& c, Texts t) -> Status { c.proxy.upstream_tls_key = t[0]; return {}; }},
     {{"proxy.listen", "", "weir proxy: address or port to listen on"},
-     [](Config& c, Texts t) { return SetAddress(c.proxy.listen, t[0]); }},
+     [](Config& c, Texts t) { return SetListen(c, t[0]); }},
     {{"proxy.admin", "", "weir proxy: address or port of /metrics, /healthz and /readyz, or off"},
      [](Config& c, Texts t) { return SetAddress(c.proxy.admin, t[0]); }},
     {{"proxy.per_ip", "", "weir proxy: requests per client address and time, such as 100/60m"}, SetPerIp},

@@ -142,7 +142,10 @@ Operation OperationOf(std::string_view method, std::string_view path) noexcept {
   if (path.starts_with(kSlots)) return OfSlots(method, path.substr(kSlots.size()));
   if (reads && path == "/api/config") return Operation::kRead;
   if (path == "/api/send" || (reads && path.starts_with("/api/"))) return Operation::kSend;
-  if (path.starts_with("/admin/")) return OfAdmin(reads, path);
+  // Asks what a change would do, and makes none.
+  const bool asks =
+      method == "POST" && path.starts_with("/admin/policies/") && path.ends_with("/check");
+  if (path.starts_with("/admin/")) return OfAdmin(reads || asks, path);
   return reads ? Operation::kPublic : Operation::kAdmin;
 }
 

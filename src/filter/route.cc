@@ -100,15 +100,27 @@ std::size_t FindAny(std::string_view path, std::size_t from,
   return first;
 }
 
+/// How long what stands at `at` is, if a segment ends there for some server; 0 if none does.
+std::size_t SeparatorAt(std::string_view path, std::size_t at) noexcept {
+  if (path[at] == '/' || path[at] == ';') return 1;
+  if (path[at] != '%') return 0;
+  const std::string_view escape = path.substr(at, 3);
+  return escape == "%2F" || escape == "%3B" || escape == "%3F" || escape == "%23" ? 3 : 0;
+}
+
 /// Whether any server could read a segment as `.` or `..`. Clients resolve those before they send.
 bool HasDotSegment(std::string_view path) noexcept {
   std::size_t begin = 0;
-  while (begin < path.size()) {
-    const std::size_t end = FindAny(path, begin, {"/", "%2F", ";", "%3B", "%3F", "%23"});
-    const std::string_view segment = path.substr(begin, end - begin);
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t separator = at == path.size() ? 1 : SeparatorAt(path, at);
+    if (separator == 0) {
+      ++at;
+      continue;
+    }
+    const std::string_view segment = path.substr(begin, at - begin);
     const bool starts_here = begin == 0 || path[begin - 1] == '/' || path[begin - 1] == 'F';
     if (starts_here && (segment == "." || segment == "..")) return true;
-    begin = end + (end < path.size() && path[end] == '%' ? 3 : 1);
+    begin = at += separator;
   }
   return false;
 }

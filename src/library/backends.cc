@@ -11,6 +11,7 @@
 #include "drivers/mysql/url.h"
 #include "drivers/postgres/channel.h"
 #include "drivers/postgres/url.h"
+#include "drivers/redis/url.h"
 #include "library/sql_backend.h"
 #include "store/mysql/key_list.h"
 #include "store/mysql/pool.h"
@@ -18,6 +19,7 @@
 #include "store/postgres/key_list.h"
 #include "store/postgres/pool.h"
 #include "store/postgres/schema.h"
+#include "store/remote/url.h"
 
 namespace weir::library {
 namespace {
@@ -69,11 +71,18 @@ constexpr BackendTables kMysqlTables[] = {{"limits", store::mysql::Migrate},
                                           {"messages", mysql::MigrateChannel},
                                           {"policies", policy::mysql::Migrate}};
 
+template <auto kParse>
+Status Check(const std::string& url) {
+  const auto parsed = kParse(url);
+  return parsed.ok() ? Status() : Status(parsed.error());
+}
+
 constexpr BackendKind kKinds[] = {
-    {kRedisSchemes, OpenRedisBackend, policy::redis::Open, {}},
-    {kPostgresSchemes, OpenPostgres, policy::postgres::Open, kPostgresTables},
-    {kMysqlSchemes, OpenMysql, policy::mysql::Open, kMysqlTables},
-    {kRemoteSchemes, OpenRemoteBackend, nullptr, {}},
+    {kRedisSchemes, OpenRedisBackend, policy::redis::Open, {}, Check<redis::ParseUrl>},
+    {kPostgresSchemes, OpenPostgres, policy::postgres::Open, kPostgresTables,
+     Check<postgres::Target::Parse>},
+    {kMysqlSchemes, OpenMysql, policy::mysql::Open, kMysqlTables, Check<mysql::ParseUrl>},
+    {kRemoteSchemes, OpenRemoteBackend, nullptr, {}, Check<store::remote::ParseUrl>},
 };
 
 }  // namespace

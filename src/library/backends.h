@@ -32,6 +32,8 @@ struct BackendKind {
                                                                 policy::Catalog& catalog,
                                                                 policy::shared::Options options);
   std::span<const BackendTables> tables;  ///< empty: it needs none
+  /// What is wrong with a URL, its options included, before anything is opened.
+  Status (*check_url)(const std::string& url);
 };
 
 /// By the scheme of a URL; null if it is none of these.

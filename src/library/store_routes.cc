@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/url.h"
+#include "library/backends.h"
 #include "policy/keys.h"
 
 namespace weir::library {
@@ -68,6 +69,23 @@ std::string StoresText(const config::Config& config) {
     text += (text.empty() ? "" : ", ") + member.name + "=" + WithoutSecrets(member.url);
   }
   return text;
+}
+
+std::vector<std::string> WrongUrls(const config::Config& config) {
+  std::vector<std::string> wrong;
+  const auto check = [&](const std::string& setting, const std::string& url) {
+    const BackendKind* const kind = FindBackend(url);
+    const Status good = kind == nullptr ? Status() : kind->check_url(url);
+    if (!good.ok()) wrong.push_back(setting + ": " + good.error().message);
+  };
+  for (const StoreMember& member : MembersOf(config)) {
+    check(member.name.empty() ? "store" : "stores: " + member.name, member.url);
+  }
+  check("policy_store", config.policy_store);
+  check("slots.store", config.slots.store);
+  check("notify.store", config.notify.store);
+  check("notify.cache", config.notify.cache);
+  return wrong;
 }
 
 std::chrono::milliseconds LevelPause(std::chrono::milliseconds timeout) {

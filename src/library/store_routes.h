@@ -42,6 +42,10 @@ std::vector<std::string> StoreNames(const config::Config& config);
 /// Where the limits are, for people, without passwords.
 std::string StoresText(const config::Config& config);
 
+/// What is wrong with the URLs of databases, each with its setting: "store: redis URL: …". Without
+/// it a service would notice when it opens them, and call it by the part that does.
+std::vector<std::string> WrongUrls(const config::Config& config);
+
 /// How long a key that moves is not levelled again: longer than a check may take that calls both of
 /// its stores, each with this timeout, and then levels it.
 std::chrono::milliseconds LevelPause(std::chrono::milliseconds timeout);

@@ -176,6 +176,9 @@ Status Batch::CollectDescriptor(const policy::PolicySet& set, const policy::Requ
     return FinishKey(item, key_at);
   }
   set.Match(request.domain, descriptor, match_);
+  if (match_.cut) {
+    return Error{Code::kInvalidArgument, "too many entries of the same names in one descriptor"};
+  }
   for (const policy::Applying& applying : match_.applying) {
     const std::size_t key_at = keys_.size();
     item.policy = applying.policy;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/lasting.h"
 #include "base/number.h"
 #include "base/url.h"
 
@@ -96,9 +97,9 @@ Listener::Listener(Reactor& reactor, Door& door)
 Result<Endpoint> Listener::Open(const Endpoint& endpoint, Port port) {
   boost::system::error_code error;
   const auto failed = [&](std::string_view what) {
-    return Error{Code::kUnavailable, std::string(door_.name()) + ": cannot " + std::string(what) +
-                                         " " + FormatEndpoint(endpoint) + ": " + error.message() +
-                                         std::string(WhatToDo(error))};
+    return Error{CodeOfOpening(error), std::string(door_.name()) + ": cannot " + std::string(what) +
+                                           " " + FormatEndpoint(endpoint) + ": " + error.message() +
+                                           std::string(WhatToDo(error))};
   };
   const auto set = [&](int level, int option, int value = 1) {
     if (setsockopt(acceptor_.native_handle(), level, option, &value, sizeof value) == 0)

@@ -70,6 +70,8 @@ Result<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Read() const {
   loaded->context.reset(SSL_CTX_new(TLS_server_method()));
   SSL_CTX* const context = loaded->context.get();
   if (const Status set = SetUp(context); !set.ok()) return set.error();
+  // Clients keep theirs, as tickets: OpenSSL would keep 20,000 of those that take none.
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_session_id_context(context, kSessionIdContext, sizeof kSessionIdContext - 1);
   if (SSL_CTX_use_certificate_chain_file(context, files_.certificate.c_str()) != 1) {
     return Unusable("tls.cert", files_.certificate);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/lasting.h"
 #include "drivers/sqlite/migration.h"
 
 namespace weir::notify {
@@ -21,7 +22,7 @@ Result<std::unique_ptr<DeliveredIds>> DeliveredIds::Open(const std::string& dire
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) {
-    return Error{Code::kUnavailable, "cannot create " + directory + ": " + failed.message()};
+    return Error{CodeOfOpening(failed), "cannot create " + directory + ": " + failed.message()};
   }
   auto connection = sqlite::Connection::Open({.path = directory + "/sender.db"});
   if (!connection) return connection.error();

@@ -3,6 +3,7 @@
 // The state of a message, reported by the gateway that accepted it and the sender that
 // delivers it. The text of a message is never part of it.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -70,6 +71,9 @@ inline constexpr std::size_t kMaxDeadBatch = 1000;
 /// Quiet hours last at most a day, which has 25 hours when clocks are set back. A longer delay
 /// comes from a clock that was far ahead.
 inline constexpr Micros kLongestDelay = Micros{26} * 60 * kMicrosPerMinute;
+/// Keys and states that have expired are deleted in sets, one after another while they are whole.
+inline constexpr std::int64_t kSweepSet = 5'000;
+inline constexpr std::chrono::milliseconds kSweepPause{250};
 /// How long the state of a message that was sent or dropped is kept.
 inline constexpr Micros kMessageLifetime = Micros{30} * 24 * 60 * kMicrosPerMinute;
 

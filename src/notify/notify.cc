@@ -12,7 +12,8 @@ constexpr char kBetween = '\x1f';
 
 Status CheckRange(const char* field, std::int64_t value, std::int64_t high) {
   if (value >= 1 && value <= high) return {};
-  return Invalid(std::string(field) + " must be a whole number from 1 to " + std::to_string(high));
+  return Invalid(std::string(field) + " must be a whole number from 1 to " + std::to_string(high) +
+                 ", got " + std::to_string(value));
 }
 
 }  // namespace

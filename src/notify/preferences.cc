@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/got.h"
 #include "drivers/zone/zone.h"
 
 namespace weir::notify {
@@ -23,7 +24,7 @@ Result<int> ParseTimeOfDay(std::string_view text) {
     const int minute = (text[3] - '0') * 10 + (text[4] - '0');
     if (hour < 24 && minute < 60) return hour * 60 + minute;
   }
-  return Wrong("must be a time of the day such as 22:00");
+  return Wrong("must be a time of the day such as 22:00" + Got(text));
 }
 
 std::string FormatTimeOfDay(int minutes) {

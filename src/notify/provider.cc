@@ -1,6 +1,5 @@
 #include "notify/provider.h"
 
-#include "base/bounded_write.h"
 #include "base/json_text.h"
 
 namespace weir::notify {
@@ -17,7 +16,7 @@ std::string SentLine(const Event& event) {
 Status ConsoleProvider::Deliver(const Event& event) {
   const auto deadline = std::chrono::steady_clock::now() + patience_;
   const std::lock_guard lock(mutex_);
-  const Status written = WriteBy(fd_, SentLine(event), deadline);
+  const Status written = out_.Write(SentLine(event), deadline);
   if (written.ok()) return {};
   return Error{Code::kUnavailable, "cannot write to the console: " + written.error().message};
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/bounded_write.h"
 #include "notify/event.h"
 #include "weir/result.h"
 
@@ -35,14 +36,14 @@ class ConsoleProvider final : public Provider {
   /// no one reads it, and the service must be able to stop all the same.
   explicit ConsoleProvider(int fd = STDOUT_FILENO,
                            std::chrono::milliseconds patience = std::chrono::seconds(5))
-      : fd_(fd), patience_(patience) {}
+      : patience_(patience), out_(fd) {}
 
   Status Deliver(const Event& event) override;
 
  private:
-  const int fd_;
   const std::chrono::milliseconds patience_;
-  std::mutex mutex_;  // keeps lines from being mixed
+  std::mutex mutex_;  // a line is not mixed with another
+  LineWriter out_;
 };
 
 }  // namespace weir::notify

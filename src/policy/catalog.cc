@@ -4,6 +4,7 @@
 
 #include "policy/domains.h"
 #include "policy/policy_file.h"
+#include "policy/set_problems.h"
 
 namespace weir::policy {
 namespace {
@@ -86,10 +87,12 @@ std::vector<yaml::Problem> Catalog::Replace(std::vector<Definition>& part,
     std::swap(part, next);
     IndexFilesLocked();
     // Alone first, so that errors in the files are not blamed on stored policies.
-    const auto compiled = PolicySet::Compile(files_, options_, ids_);
-    weir::Status status = compiled.ok() ? PublishLocked() : weir::Status(compiled.error());
-    if (!status.ok()) {
-      problems.push_back({"policies", {}, status.error().message});
+    problems = SetProblems(files_, options_);
+    if (problems.empty()) {
+      weir::Status published = PublishLocked();
+      if (!published.ok()) problems.push_back({"policies", {}, published.error().message});
+    }
+    if (!problems.empty()) {
       std::swap(part, next);
       IndexFilesLocked();
     }

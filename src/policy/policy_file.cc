@@ -153,7 +153,8 @@ class Reader {
     if (const Node* node = fields.Take("cost")) {
       const std::optional<std::int64_t> cost = yaml::AsInt(*node, "cost", report_);
       if (cost && (*cost < 1 || *cost > kMaxPolicyCost)) {
-        report_.Add(node->mark, "cost: expected 1 to " + std::to_string(kMaxPolicyCost));
+        report_.Add(node->mark, "cost: expected 1 to " + std::to_string(kMaxPolicyCost) + ", got " +
+                                    std::to_string(*cost));
       } else if (cost) {
         policy.cost = *cost;
       }

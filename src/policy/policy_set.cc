@@ -1,7 +1,6 @@
 #include "policy/policy_set.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "policy/charging.h"
@@ -9,127 +8,6 @@
 #include "policy/keys.h"
 
 namespace weir::policy {
-namespace {
-
-std::uint64_t Mix(std::uint64_t hash, std::uint64_t value) noexcept {
-  hash ^= value + 0x9e3779b97f4a7c15U + (hash << 6) + (hash >> 2);
-  return hash * 0xff51afd7ed558ccdU;
-}
-
-}  // namespace
-
-void PolicySet::Match(std::string_view domain, Descriptor descriptor, MatchBuffer& buffer,
-                      bool keep_replaced) const {
-  buffer.applying.clear();
-  buffer.values.clear();
-  buffer.candidates_.clear();
-  const auto found = domains_.find(Named(domain));
-  if (found == domains_.end()) return;
-  for (const Entry& entry : descriptor) {
-    const auto shapes = found->second.by_name.find(entry.key);
-    if (shapes == found->second.by_name.end()) continue;
-    for (const std::uint32_t shape : shapes->second) TryShape(shape, descriptor, &entry, buffer);
-  }
-  for (const std::uint32_t shape : found->second.nameless) {
-    TryShape(shape, descriptor, nullptr, buffer);
-  }
-  if (found->second.chains) {
-    const auto begin = static_cast<std::uint32_t>(buffer.values.size());
-    const auto chained = found->second.chains->Find(descriptor, buffer.values);
-    if (chained && !policies_[*chained].definition.exempt) {
-      buffer.applying.push_back({&policies_[*chained], begin, nullptr});
-    }
-  }
-  if (buffer.candidates_.size() > 1) MarkReplaced(buffer);
-  for (const MatchBuffer::Candidate& candidate : buffer.candidates_) {
-    for (const std::uint32_t index : buckets_[candidate.bucket].policies) {
-      const Policy& policy = policies_[index];
-      // A shadow policy is judged as if it were enforced, but does not replace an enforced one.
-      const Policy* over = candidate.enforced_over;
-      if (over == nullptr && policy.definition.shadow) over = candidate.shadow_over;
-      if (over != nullptr && !keep_replaced) continue;
-      buffer.applying.push_back({&policy, candidate.values_begin, over});
-    }
-  }
-}
-
-void PolicySet::TryShape(std::uint32_t shape, Descriptor descriptor, const Entry* anchor,
-                         MatchBuffer& buffer) const {
-  const std::vector<Field>& fields = shapes_[shape].fields;
-  std::array<std::string_view, kMaxMatchEntries> values;
-  const std::size_t any_begin = buffer.values.size();
-  std::uint64_t hash = shape;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const Field& field = fields[i];
-    const Entry* entry = anchor;
-    if (anchor == nullptr || anchor->key != field.name) {
-      entry = std::find_if(descriptor.data(), descriptor.data() + descriptor.size(),
-                           [&](const Entry& one) { return one.key == field.name; });
-    }
-    const bool here = entry != descriptor.data() + descriptor.size() &&
-                      (field.kind != MatchKind::kPrefix || entry->value.size() >= field.length);
-    if (!here) {
-      buffer.values.resize(any_begin);
-      return;
-    }
-    if (field.kind == MatchKind::kAny) {
-      buffer.values.push_back(entry->value);
-      continue;
-    }
-    values[i] =
-        field.kind == MatchKind::kExact ? entry->value : entry->value.substr(0, field.length);
-    hash = Mix(hash, std::hash<std::string_view>{}(values[i]));
-  }
-  const std::uint32_t* bucket = FindBucket(shape, hash, std::span(values).first(fields.size()));
-  if (bucket == nullptr) {
-    buffer.values.resize(any_begin);
-    return;
-  }
-  buffer.candidates_.push_back({*bucket - 1, static_cast<std::uint32_t>(any_begin)});
-}
-
-const std::uint32_t* PolicySet::FindBucket(std::uint32_t shape, std::uint64_t hash,
-                                           std::span<const std::string_view> values) const {
-  const std::size_t mask = table_.size() - 1;
-  for (std::size_t at = hash & mask; table_[at] != 0; at = (at + 1) & mask) {
-    const Bucket& bucket = buckets_[table_[at] - 1];
-    if (bucket.hash == hash && bucket.shape == shape &&
-        std::equal(values.begin(), values.end(), bucket.values.begin())) {
-      return &table_[at];
-    }
-  }
-  return nullptr;
-}
-
-bool PolicySet::MoreSpecific(const Shape& one, const Shape& other) {
-  const auto rank = [](const Field& field) {
-    return std::pair(field.kind, field.kind == MatchKind::kPrefix ? field.length : 0U);
-  };
-  bool more = false;
-  for (std::size_t i = 0; i < one.fields.size(); ++i) {
-    const auto mine = rank(one.fields[i]);
-    const auto theirs = rank(other.fields[i]);
-    if (mine < theirs) return false;
-    more = more || mine > theirs;
-  }
-  return more;
-}
-
-void PolicySet::MarkReplaced(MatchBuffer& buffer) const {
-  for (MatchBuffer::Candidate& candidate : buffer.candidates_) {
-    const Shape& shape = shapes_[buckets_[candidate.bucket].shape];
-    for (const MatchBuffer::Candidate& other : buffer.candidates_) {
-      const Bucket& bucket = buckets_[other.bucket];
-      const Shape& rival = shapes_[bucket.shape];
-      if (rival.family != shape.family || !MoreSpecific(rival, shape)) continue;
-      for (const std::uint32_t index : bucket.policies) {
-        const Policy& policy = policies_[index];
-        (policy.definition.shadow ? candidate.shadow_over : candidate.enforced_over) = &policy;
-      }
-    }
-  }
-}
-
 const Policy& PolicySet::ForKey(std::string_view key) const {
   const auto found = keys_.find(key);
   return found == keys_.end() ? default_ : policies_[found->second];
@@ -209,7 +87,7 @@ struct PolicySet::Builder {
       AppendCounted(text, entry.text);
       values.push_back(entry.text);
       if (entry.kind != MatchKind::kAny) {
-        hash = Mix(hash, std::hash<std::string_view>{}(entry.text));
+        hash = MixIn(hash, entry.text);
       }
     }
     const auto [at, is_new] =

@@ -125,16 +125,25 @@ struct Applying {
 struct MatchBuffer {
   std::vector<Applying> applying;
   std::vector<std::string_view> values;
+  /// So many entries have the same names that not all combinations of them were tried: policies may
+  /// be missing.
+  bool cut = false;
 
  private:
   friend class PolicySet;
   struct Candidate {
     std::uint32_t bucket;
     std::uint32_t values_begin;
+    std::uint32_t entries_begin;
     const Policy* enforced_over = nullptr;  // of a more specific bucket
     const Policy* shadow_over = nullptr;
   };
+  /// Whether both matched the same values, field by field.
+  bool SameValues(const Candidate& a, const Candidate& b, std::size_t fields) const;
+
   std::vector<Candidate> candidates_;
+  std::vector<const Entry*> entries_;  // that each candidate matched, one for each of its fields
+  std::uint32_t repeats_ = 0;
 };
 
 /// All policies in force. Immutable, so thread-safe; shared by the reactors.
@@ -199,11 +208,16 @@ class PolicySet {
     ChargeMode charge = ChargeMode::kAllOrNone;  // the strongest that its policies name
   };
   struct Builder;
+  struct Choice;
 
   PolicySet() = default;
   std::string_view Named(std::string_view domain) const;
+  // Matching: policy_match.cc.
+  static std::uint64_t MixIn(std::uint64_t hash, std::string_view value) noexcept;
   void TryShape(std::uint32_t shape, Descriptor descriptor, const Entry* anchor,
                 MatchBuffer& buffer) const;
+  void Choose(Choice& choice, std::size_t at, MatchBuffer& buffer) const;
+  void TryEntries(const Choice& choice, MatchBuffer& buffer) const;
   const std::uint32_t* FindBucket(std::uint32_t shape, std::uint64_t hash,
                                   std::span<const std::string_view> values) const;
   static bool MoreSpecific(const Shape& one, const Shape& other);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -113,6 +114,22 @@ void AddMutual(const PolicySet& set, std::vector<std::string>& sentences) {
   }
 }
 
+/// A misspelt name replaces nothing, and both policies limit the request.
+void AddUnknown(const PolicySet& set, std::vector<std::string>& sentences) {
+  std::set<PolicyName> known;
+  for (const Policy& policy : set.policies()) {
+    known.emplace(policy.definition.domain, policy.definition.name);
+  }
+  for (const Policy& policy : set.policies()) {
+    const Definition& one = policy.definition;
+    for (const std::string& name : one.replaces) {
+      if (known.contains({one.domain, name})) continue;
+      sentences.push_back(one.source + ": policy '" + one.name + "' replaces '" + name +
+                          "', but no policy of domain '" + one.domain + "' has this name");
+    }
+  }
+}
+
 bool NeverFits(const Definition& one) {
   return one.quota && !one.always_counts() && !one.blocked && one.cost > one.quota->limit();
 }
@@ -147,7 +164,10 @@ std::vector<std::string> Unreachable(const PolicySet& set) {
                           ", more than its limit of " + std::to_string(one.quota->limit()));
     }
   }
-  if (set.any_replaces()) AddMutual(set, sentences);
+  if (set.any_replaces()) {
+    AddMutual(set, sentences);
+    AddUnknown(set, sentences);
+  }
   return sentences;
 }
 

@@ -10,8 +10,8 @@
 namespace weir::policy {
 
 /// A sentence, with its position, for each policy that no request can match or no request can
-/// pass, and for two that replace each other: most likely mistakes, though the files are well
-/// formed.
+/// pass, for two that replace each other, and for a name in `replaces` that no policy has: most
+/// likely mistakes, though the files are well formed.
 std::vector<std::string> Unreachable(const PolicySet& set);
 
 /// Why no request can match these entries of a policy that is not a chain: "method 'get': methods

@@ -59,6 +59,7 @@ void Session::ReadToDiscard() {
 
 void Session::OnTurn() {
   if (phase_ == Phase::kLinger) return client_->AwaitReadable();
+  if (std::exchange(pump_later_, false)) return PumpTunnelUp();
   std::exchange(serve_later_, false) ? Serve() : OnReadable();
 }
 

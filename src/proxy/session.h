@@ -198,6 +198,7 @@ class Session final : public net::Connection,
   std::shared_ptr<LaterCheck> message_check_;
   bool asking_ = false;         // tunnel: a message is being checked
   bool pumping_ = false;        // tunnel: inside the call that starts the check
+  bool pump_later_ = false;     // tunnel: messages wait for their turn
   bool client_done_ = false;    // tunnel: the client sends no more
   bool upstream_done_ = false;  // tunnel: the upstream sends no more
   std::size_t lingered_ = 0;

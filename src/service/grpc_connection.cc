@@ -46,7 +46,7 @@ void GrpcConnection::Drain() {
 }
 
 void GrpcConnection::OnDeadline() {
-  session_.Expire(SystemClock::Get().Now());
+  Expire();
   if (draining_ && steady_clock::now() >= end_calls_at_) {
     // Unary calls are long finished; those still open are streams that would never end.
     end_calls_at_ = steady_clock::now() + options_.drain_grace;
@@ -66,6 +66,7 @@ Next GrpcConnection::Advance() {
   CountAnswers();
   full_.reset();
   if (ended_) return Next::kClose;
+  if (overdue_) Expire();
   const bool worked = std::exchange(received_, false);
   if (session_.paused() && !session_.full() && !worked && !session_.Receive({})) broken_ = true;
   const bool open = session_.Fill(out_, kWriteSize) && !broken_;
@@ -105,6 +106,11 @@ bool GrpcConnection::OnTimeout(Stage /*stage*/) {
 void GrpcConnection::OnClosed() {
   reactor().timers().Cancel(*this);
   full_.reset();
+}
+
+void GrpcConnection::Expire() {
+  overdue_ = session_.Expire(SystemClock::Get().Now());
+  if (overdue_) stream_.WakeLater();
 }
 
 /// The next moment at which anything could be due; OnDeadline finds out what.

@@ -56,6 +56,7 @@ class GrpcConnection final : public net::Connection,
 
   void OnOutput() override { stream_.WakeLater(); }
   void CountAnswers();
+  void Expire();
   void SetTimer();
 
   grpc::Health& health_;
@@ -67,8 +68,9 @@ class GrpcConnection final : public net::Connection,
   std::size_t sent_ = 0;  // of out_
   const std::unique_ptr<net::Transport> transport_;
   net::Stream stream_;
-  bool ended_ = false;   // the peer says no more
-  bool broken_ = false;  // what it said cannot be gone on from
+  bool ended_ = false;    // the peer says no more
+  bool broken_ = false;   // what it said cannot be gone on from
+  bool overdue_ = false;  // calls whose time is over wait for a turn
   bool draining_ = false;
   std::chrono::steady_clock::time_point end_calls_at_;  // while draining
   bool received_ = false;                               // since the last Advance

@@ -40,10 +40,15 @@ std::vector<std::size_t> Batch::CopyAnswers(std::span<const Ask> asks,
       if (!as_refused) unknown.push_back(repeat.ask);
       continue;
     }
+    const auto asks_for = [&slot = answer.slot](const Ask& one) {
+      return one.config == slot.config && one.requested == slot.requested &&
+             one.tenant == slot.tenant;
+    };
     const bool same_payload = ask.payload == first.payload;
-    const bool same = ask.config == answer.slot.config && ask.requested == answer.slot.requested &&
-                      ask.tenant == answer.slot.tenant;
-    if (same && !same_payload && answer.outcome == Outcome::kConflict) {
+    const bool same = asks_for(ask);
+    // Only a first one that differs in its payload alone, and is the same, says what is wrong.
+    const bool same_as_first = same_payload && asks_for(first);
+    if (same && !same_as_first && answer.outcome == Outcome::kConflict) {
       unknown.push_back(repeat.ask);
     }
     if (!same || !same_payload) answer.outcome = Outcome::kConflict;

@@ -25,8 +25,8 @@ class Batch {
 
   /// Gives asks that repeat an event ID the first one's answer: as kExisting if that was kNew, or
   /// as kConflict if they differ from it. `asks` are those of the batch. Returns those that must be
-  /// submitted on their own (as indexes): the first one's payload did not match the event's but
-  /// theirs may, or it was refused for a config, time or tenant that differs from theirs.
+  /// submitted on their own (as indexes): the first one did not match the stored event but they
+  /// may, or it was refused for a config, time or tenant that differs from theirs.
   [[nodiscard]] std::vector<std::size_t> CopyAnswers(std::span<const Ask> asks,
                                                      std::vector<Answer>& answers) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/got.h"
 #include "base/utf8.h"
 
 namespace weir::slots {
@@ -14,7 +15,8 @@ Error Invalid(std::string_view field, std::string_view what) {
 
 Status CheckRange(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return {};
-  return Invalid(field, "must be between " + std::to_string(low) + " and " + std::to_string(high));
+  return Invalid(field, "must be between " + std::to_string(low) + " and " + std::to_string(high) +
+                            ", got " + std::to_string(value));
 }
 
 }  // namespace
@@ -48,7 +50,8 @@ Status CheckPayload(std::string_view payload) {
 Result<Config> CheckConfig(Config config) {
   if (Status s = CheckName("configName", config.name, kMaxNameBytes); !s.ok()) return s.error();
   if (config.window_size < 1 || config.window_size > kMaxWindowSize) {
-    return Invalid("windowSize", "must be between PT0.001S and " + FormatDuration(kMaxWindowSize));
+    return Invalid("windowSize", "must be between PT0.001S and " + FormatDuration(kMaxWindowSize) +
+                                     Got(FormatDuration(config.window_size)));
   }
   Status s = CheckRange("maxPerWindow", config.max_per_window, 1, kMaxPerWindow);
   if (!s.ok()) return s.error();

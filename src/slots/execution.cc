@@ -85,19 +85,21 @@ std::optional<Millis> CaughtUpBy(const Backlog& backlog, const std::vector<Windo
 }
 
 Status CheckClaim(const ClaimRequest& request) {
-  const auto invalid = [](std::string message) {
-    return Error{Code::kInvalidArgument, std::move(message)};
+  const auto invalid = [](std::string message, std::int64_t got) {
+    return Error{Code::kInvalidArgument, std::move(message) + ", got " + std::to_string(got)};
   };
   if (Status s = CheckName("config", request.config, kMaxNameBytes); !s.ok()) return s;
   if (request.max < 1 || request.max > kMaxClaim) {
-    return invalid("max must be between 1 and " + std::to_string(kMaxClaim));
+    return invalid("max must be between 1 and " + std::to_string(kMaxClaim),
+                   static_cast<std::int64_t>(request.max));
   }
   if (request.lease < kMinLease || request.lease > kMaxLease) {
     return invalid("leaseMs must be between " + std::to_string(kMinLease) + " and " +
-                   std::to_string(kMaxLease));
+                       std::to_string(kMaxLease),
+                   request.lease);
   }
   if (request.ahead < 0 || request.ahead > kMaxAhead) {
-    return invalid("aheadMs must be between 0 and " + std::to_string(kMaxAhead));
+    return invalid("aheadMs must be between 0 and " + std::to_string(kMaxAhead), request.ahead);
   }
   if (!request.by.empty()) return CheckName("by", request.by, kMaxNameBytes);
   return {};

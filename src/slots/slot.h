@@ -31,7 +31,7 @@ inline constexpr const char* kOtherTenants = "*";
 enum class Past : std::uint8_t {
   kKeep = 0,    ///< a slot in the past, which is due immediately
   kNow = 1,     ///< moved to now
-  kRefuse = 2,  ///< no slot
+  kRefuse = 2,  ///< no slot, unless it is only kOnTheWay ago: then as kNow
 };
 
 /// One version of a named config. Checked by CheckConfig before it reaches a store.

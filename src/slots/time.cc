@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/duration.h"
+#include "base/got.h"
 #include "base/instant.h"
 
 namespace weir::slots {
@@ -27,13 +28,14 @@ Result<Millis> ParseInstant(std::string_view text) {
   if (!instant) {
     return Error{Code::kInvalidArgument,
                  "must be an ISO-8601 date and time from 1970 to 9999 with a zone, like "
-                 "2025-06-01T12:00:00Z or 2025-06-01T14:00:00+02:00"};
+                 "2025-06-01T12:00:00Z or 2025-06-01T14:00:00+02:00" +
+                     Got(text)};
   }
   constexpr std::int64_t kNanosPerMilli = 1'000'000;
   const bool up = instant->finer || instant->nanos % kNanosPerMilli != 0;
   const Millis millis = instant->seconds * kSecond + instant->nanos / kNanosPerMilli + (up ? 1 : 0);
   if (millis > kMaxInstant) {
-    return Error{Code::kInvalidArgument, "must be between the years 1970 and 9999"};
+    return Error{Code::kInvalidArgument, "must be between the years 1970 and 9999" + Got(text)};
   }
   return millis;
 }
@@ -46,7 +48,8 @@ Result<Millis> ParseDuration(std::string_view text) {
   if (span.ok() && *span % kStep == std::chrono::nanoseconds(0)) return *span / kStep;
   return Error{Code::kInvalidArgument,
                "must be an ISO-8601 duration of whole milliseconds, more than zero, like PT4S, "
-               "PT0.5S or PT1H30M, or a number with a unit, like 4s or 500ms"};
+               "PT0.5S or PT1H30M, or a number with a unit, like 4s or 500ms" +
+                   Got(text)};
 }
 
 std::string FormatDuration(Millis duration) {

@@ -9,7 +9,10 @@
 
 namespace weir::slots {
 
-/// When the events of one config may be placed: by its calendar and its rule for the past.
+/// Who asks for now asks for a moment that has passed when the request is here; and clocks differ.
+inline constexpr Millis kOnTheWay = 10'000;
+
+/// When the events of one config may be placed: its calendar and what it says about the past.
 ///
 /// Not thread-safe.
 class Timing {
@@ -19,9 +22,8 @@ class Timing {
   /// The earliest moment for an event that requests `requested`; does not decrease as requests get
   /// later. nullopt: it is in the past, which the config refuses.
   std::optional<Millis> Earliest(Millis requested) {
-    if (requested < now_ && config_.past == Past::kRefuse) return std::nullopt;
-    if (requested < now_ && config_.past == Past::kNow) requested = now_;
-    return Opening(requested);
+    if (requested < now_ - kOnTheWay && config_.past == Past::kRefuse) return std::nullopt;
+    return Again(requested);
   }
   /// Like Earliest, but does not refuse the past: for events that have been accepted before.
   Millis Again(Millis requested) {

@@ -1,4 +1,4 @@
-// The algorithms that this service has: their names and which numbers they take. Read once.
+// The algorithms of this service: their names and the numbers that they take. Read once.
 
 import { get } from './api.js';
 

@@ -1,4 +1,4 @@
-// The admin API. The key lives in this variable and nowhere else: it is gone with the page.
+// The admin API. The key is only kept in this variable: it is lost when the page is closed.
 
 let key = '';
 let onUnauthorized = () => {};
@@ -8,19 +8,19 @@ export function setKey(value) { key = value; }
 export function hasKey() { return key !== ''; }
 export function whenUnauthorized(call) { onUnauthorized = call; }
 
-/** Learns from GET /admin/routes what this key may do; null: not known. */
+/** Sets what this key may do, from GET /admin/routes; null: not known. */
 export function setAccess(routes) { access = routes; }
 
 /**
- * Why this key may not use a route ('POST /admin/reset'); empty: it may. The service decides; this says it before
- * the person has filled in a form.
+ * Why this key may not use a route ('POST /admin/reset'); empty if it may. The service decides; this lets the page
+ * say so before the user fills in a form.
  */
 export function refusalOf(route) {
   const role = access?.roles[route];
   return role === undefined || access.allowed.includes(route) ? '' : `Needs a key with the role ${role}.`;
 }
 
-/** What went wrong, in words for a person. `status` 0: the service could not be reached. */
+/** An error with a message for the user. `status` 0: the service could not be reached. */
 export class ApiError extends Error {
   constructor(status, message, body = {}) {
     super(message);
@@ -28,11 +28,11 @@ export class ApiError extends Error {
     this.body = body;
   }
 
-  /** This service has no such endpoint, or it is switched off. */
+  /** Whether this service has no such endpoint, or it is switched off. */
   get missing() { return this.status === 404 || this.status === 405 || this.status === 501; }
 }
 
-// A header is bytes; the browser hands them over as if they were Latin-1.
+// A header is bytes; the browser decodes them as Latin-1.
 function headerText(value) {
   return new TextDecoder().decode(Uint8Array.from(value, (c) => c.charCodeAt(0)));
 }
@@ -43,7 +43,7 @@ async function errorOf(response) {
   try {
     body = await response.json();
     if (typeof body.message === 'string') message = body.message;
-  } catch { /* not JSON: the status says enough */ }
+  } catch { /* not JSON: the status is enough */ }
   return new ApiError(response.status, message, body);
 }
 

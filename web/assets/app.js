@@ -1,4 +1,4 @@
-// Starts the dashboard: signs in, chooses the page by the part of the address after '#', keeps the theme.
+// Starts the dashboard: signs in, selects the page by the fragment of the URL, remembers the theme.
 
 import { ApiError, get, hasKey, refusalOf, setAccess, setKey, whenUnauthorized } from './api.js';
 import { field, h, s, show } from './dom.js';
@@ -77,7 +77,7 @@ function openPage({ focus = true } = {}) {
   scrollTo(0, 0);
 }
 addEventListener('hashchange', () => {
-  // '#main' is the skip link's and no page.
+  // '#main' is the target of the skip link, not a page.
   if (location.hash !== '#main') openPage();
 });
 
@@ -103,7 +103,7 @@ async function watchHealth() {
   setTimeout(watchHealth, 5000);
 }
 
-/** The buttons that are disabled say why one by one; this says it before they are looked for. */
+/** Says in one place what this key may not change; each disabled button gives its own reason, too. */
 function showAccess() {
   const [resets, policies] = ['POST /admin/reset', 'POST /admin/policies'].map((route) => !refusalOf(route));
   const text = !policies ? (resets ? 'No policy changes' : 'Read only') : resets ? '' : 'Policy changes only';

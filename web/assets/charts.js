@@ -1,11 +1,11 @@
-// Small charts in SVG: lines over time, bars with a cap. Each also has a sentence for those who do not see it.
+// Small charts in SVG: lines over time, bars with a cap. Each also has a description for screen readers.
 
 import { h, s, show } from './dom.js';
 import { short } from './text.js';
 
 const PAD = { top: 12, right: 10, bottom: 22, left: 46 };
 
-/** A round number that is not below `max`, and not far above. */
+/** A round number at or slightly above `max`. */
 export function niceTop(max) {
   if (!(max > 0)) return 1;
   const size = 10 ** Math.floor(Math.log10(max));
@@ -30,7 +30,7 @@ export function decades(values) {
   return [low, Math.max(10 ** Math.ceil(Math.log10(Math.max(...all)) - 1e-9), low * 10)];
 }
 
-/** A line for each power of ten: one slow moment leaves the others readable. */
+/** A line for each power of ten, so that one slow moment does not flatten the rest. */
 function logFrame(svg, [low, high], width, height, format) {
   const inner = height - PAD.top - PAD.bottom;
   const steps = Math.round(Math.log10(high / low));
@@ -56,7 +56,7 @@ function legendOf(series) {
     one.name)));
 }
 
-/** Draws again when the width that there is changes, so that text keeps its size. */
+/** Redraws when the available width changes, so that text keeps its size. */
 function fitted(svg, height, draw) {
   let width = 0;
   new ResizeObserver(([entry]) => {
@@ -69,7 +69,7 @@ function fitted(svg, height, draw) {
 }
 
 /**
- * Lines over time that can be drawn again. `series`: [{ name, tone: 'a'|'b'|'c', area }];
+ * Lines over time that can be redrawn. `series`: [{ name, tone: 'a'|'b'|'c', area }];
  * draw({ times, values: [[…], …], describe }). `log`: each line of the frame is ten times the one below it.
  */
 export function lineChart(title, series, { height = 210, format = short, timeText, log = false }) {
@@ -101,7 +101,7 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
     const y = (v) => PAD.top + inner * (1 - Math.min(share(v), 1));
     series.forEach((one, n) => {
       if (points === 0) return;
-      // Where there is no value there is no line; a value alone is a dot.
+      // No line where a value is missing; an isolated value is a dot.
       const path = data.values[n].map((v, i, all) => {
         if (!Number.isFinite(v)) return '';
         const at = `${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
@@ -132,7 +132,7 @@ export function lineChart(title, series, { height = 210, format = short, timeTex
   return { element: h('div', null, legendOf(series), svg, read), draw };
 }
 
-/** Bars with the cap as a line. `bars`: [{ label, value, extra }]; `extra` stands on top, greyed. */
+/** Bars with the cap as a line. `bars`: [{ label, value, extra }]; `extra` is drawn on top, greyed out. */
 export function barChart(title, bars, { cap, capText, height = 280, describe, labels }) {
   const svg = s('svg', { class: 'chart', viewBox: `0 0 1060 ${height}`, role: 'img', 'aria-label': `${title}. ${describe ?? ''}` });
   const read = h('p', { class: 'chart-read', 'aria-hidden': 'true' });

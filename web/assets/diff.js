@@ -15,7 +15,7 @@ function parsed(value) {
 const write = (value) => plainName(typeof value === 'string' ? value : JSON.stringify(value), 120);
 const IGNORED = new Set(['id', 'version', 'createdAt', 'updatedAt']);
 
-/** [[field, before, after], …] of what differs. */
+/** The differences: [[field, before, after], …]. */
 export function changes(before, after) {
   const a = parsed(before) ?? {};
   const b = parsed(after) ?? {};
@@ -24,7 +24,7 @@ export function changes(before, after) {
     .map((key) => [key, a[key], b[key]]);
 }
 
-/** What a policy has whether anyone chose it or not, and what its algorithm does not use. */
+/** The default values of a policy, and fields that its algorithm does not use. */
 const USUAL = { shadow: false, unlimited: false, cost: 1, onStoreError: 'local' };
 function isUsual(key, value, type) {
   if (type === 'OVERRIDE') return false;
@@ -36,12 +36,12 @@ function isUsual(key, value, type) {
 export function diff(before, after) {
   const found = changes(before, after);
   if (before && after) return diffOf(found);
-  // What is new or gone has many fields: of a policy those that say something, of others the first.
+  // New or deleted objects have many fields: for a policy show those that matter, for others the first.
   const { policyKey, type } = parsed(before || after) ?? {};
   return policyKey ? diffOf(found.filter(([key, was, is]) => !isUsual(key, was ?? is, type)), 8) : diffOf(found, 5);
 }
 
-/** The same of what `changes` found. */
+/** The same for a result of `changes`. */
 export function diffOf(found, most = 12) {
   if (found.length === 0) return h('span', { class: 'muted' }, 'nothing');
   return h('div', { class: 'diff' }, found.slice(0, most).map(([key, was, is]) => h('div', null, `${plainName(key, 40)} `,

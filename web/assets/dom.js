@@ -1,5 +1,5 @@
-// Building the page. Text only ever becomes a text node: nothing that the service says, whatever
-// it is, can become markup. (The page's security policy forbids innerHTML as well.)
+// Builds the page. Text only ever becomes a text node, so nothing in a response of the service
+// can become markup. (The page's security policy forbids innerHTML as well.)
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -24,7 +24,7 @@ export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Replaces what is in `element`. */
+/** Replaces the content of `element`. */
 export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
 }
@@ -32,7 +32,7 @@ export function show(element, ...children) {
 let ids = 0;
 export const newId = (prefix) => `${prefix}-${++ids}`;
 
-/** A labelled input. `make` gets the id that the label points to. */
+/** A labelled input, which gets the id that the label points to. */
 export function field(label, input, hint) {
   const id = newId('field');
   input.id = id;
@@ -44,7 +44,7 @@ export function field(label, input, hint) {
   return h('div', { class: 'field' }, parts);
 }
 
-/** A box to tick, with what it means. */
+/** A checkbox with a label. */
 export function tick(label, input, hint) {
   const id = newId('tick');
   input.id = id;

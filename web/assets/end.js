@@ -1,4 +1,4 @@
-// A policy that was meant for a while comes back: until when, this time?
+// Asks for a new end when a temporary policy that has ended is restored.
 
 import { field, h, show, tick } from './dom.js';
 import { button, dialog, message } from './parts.js';
@@ -8,7 +8,7 @@ export const hasEnded = (policy) => Boolean(policy?.expiresAt) && new Date(polic
 
 const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 
-/** {} if it has no end that has passed, { expiresAt } as the person says, nothing if they say no. */
+/** {} if the policy has not ended, { expiresAt } as entered, undefined if the dialog was cancelled. */
 export function newEnd(policy) {
   if (!hasEnded(policy)) return Promise.resolve({});
   const until = h('input', { type: 'datetime-local', step: 1, value: local(new Date(Date.now() + 3600000)), autofocus: true });

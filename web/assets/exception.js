@@ -1,4 +1,4 @@
-// A limit of its own for one customer, for a while: from why it is limited to the form of a policy.
+// A temporary limit for one customer: leads from the explanation why it is limited to a policy form.
 
 import { algorithms, readAlgorithms } from './algorithms.js';
 import { get, path } from './api.js';
@@ -18,7 +18,7 @@ export function entriesOf(bucket) {
   return Object.fromEntries(bucket.split('|').slice(1).map((entry) => [entry.slice(0, entry.indexOf(':')), entry.slice(entry.indexOf(':') + 1)].map(fromBucket)));
 }
 
-/** What matches exactly this text, also if it looks like a pattern. */
+/** A match for exactly this text, even if it looks like a pattern. */
 const exactly = (value) => (/^[=~^]|\*/.test(value) ? `=${value}` : value);
 
 /** The numbers of "fixed_window(limit=5, window=1m)", twice as generous. */
@@ -43,7 +43,7 @@ export async function makeException(explained) {
   const expiresAt = new Date(Date.now() + HOUR).toISOString();
   try {
     await readAlgorithms();
-    // A policy of a file is known by its domain and name, if it has a match.
+    // A policy of a file is identified by its domain and name, if it has a match.
     const current = await get(path`/admin/policies/${bare || source === 'admin API' ? title : fromBucket(bucket.split('|')[0])}`);
     const changed = { onStoreError: current.onStoreError, cost: current.cost, ...twice(quota), expiresAt };
     if (bare && current.readOnly) return await editPolicy(null, { ...changed, policyKey: fromBucket(bucket.slice(BARE.length)) });

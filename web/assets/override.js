@@ -1,4 +1,4 @@
-// A policy of a file goes from trial to enforced and back by an override: its file stays as it is.
+// Overrides: they switch a policy of a file between shadow mode and enforced without changing the file.
 
 import { del, post, put } from './api.js';
 import { field, h, show } from './dom.js';
@@ -9,16 +9,16 @@ import { moment, plainName, zone } from './text.js';
 const keyOf = (policy) => `${policy.domain}/${policy.policyKey}`;
 const shown = (policy) => `“${plainName(policy.policyKey)}”`;
 
-/** Whether the override says what the file does not, so that taking it back is the way to the other state. */
+/** Whether the override differs from the file, so that removing it switches to the other state. */
 export const goesBack = (policy) => policy.override !== undefined && policy.shadowInFile !== policy.shadow;
 
-/** The pill's companion: who says so, and until when. */
+/** The text under the pill: that an override applies, and until when. */
 export function byOverride({ override }) {
   if (!override) return null;
   return h('div', { class: 'muted small' }, 'by override', override.expiresAt && ` until ${moment(override.expiresAt)}`);
 }
 
-/** Asks until when, and overrides; true if it was done. */
+/** Asks for an end time and makes the override; true if it was made. */
 export function overrideFile(policy) {
   const shadow = !policy.shadow;
   const until = h('input', { type: 'datetime-local', step: 1 });
@@ -42,7 +42,7 @@ export function overrideFile(policy) {
     h('button', { type: 'submit', class: 'primary' }, shadow ? 'Shadow' : 'Enforce'))), { narrow: true });
 }
 
-/** Lets the file have the say again; true if it was done. */
+/** Removes the override, so that the file applies again; true if it was removed. */
 export async function backToFile(policy) {
   const becomes = policy.shadowInFile ? 'keeps counting but refuses no one' : 'refuses requests';
   if (!await confirm('Back to what the file says?', `${shown(policy)} ${becomes}, as ${plainName(policy.definedIn ?? 'its file')} has it.`, 'Back to the file', { danger: false })) return false;

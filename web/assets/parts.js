@@ -1,4 +1,4 @@
-// What several pages use: cards, tables, dialogs, notes, and the loop that keeps a page fresh.
+// Parts that several pages use: cards, tables, dialogs, notes, and the loop that refreshes a page.
 
 import { refusalOf } from './api.js';
 import { h, newId, show } from './dom.js';
@@ -36,7 +36,7 @@ export function message(kind, ...text) {
   return h('div', { class: `message ${kind}`, role: kind === 'bad' ? 'alert' : undefined }, text.map((t) => (typeof t === 'string' ? h('p', null, t) : t)));
 }
 
-/** What to show instead of something that this service does not offer or could not give. */
+/** The message shown in place of data that this service does not offer or could not return. */
 export function failure(error, what) {
   if (error.missing) return message('', `${what} is not available on this service.`);
   return message('bad', `${what} could not be read: ${error.message}`);
@@ -67,7 +67,7 @@ export function button(text, onclick, attributes = {}) {
   return h('button', { type: 'button', ...attributes, onclick }, text);
 }
 
-/** A button for a change by `route`; disabled, with the reason, if this key may not make it. */
+/** A button for a change by `route`; disabled, with the reason, if this key may not use the route. */
 export function changeButton(route, text, onclick, attributes = {}) {
   const refusal = refusalOf(route);
   return button(text, onclick, refusal ? { ...attributes, disabled: true, title: refusal } : attributes);
@@ -94,8 +94,8 @@ export function toast(text, kind = '') {
 // --- dialogs ------------------------------------------------------------------------------------
 
 /**
- * Opens a dialog and gives what it was closed with. `build(close)` returns its content. The browser keeps
- * the focus inside and gives it back afterwards.
+ * Opens a dialog and returns the value it was closed with. `build(close)` returns its content. The browser
+ * keeps the focus inside and restores it afterwards.
  */
 export function dialog(title, build, { narrow = false, wide = false } = {}) {
   return new Promise((resolve) => {
@@ -116,7 +116,7 @@ export function dialog(title, build, { narrow = false, wide = false } = {}) {
   });
 }
 
-/** Asks before something is changed. True if the person says yes. The safe answer has the focus. */
+/** Asks for confirmation of a change. True if the user agrees. The safe button has the focus. */
 export async function confirm(title, text, yes, { danger = true } = {}) {
   return await dialog(title, (close) => [
     h('div', null, [text].flat().map((t) => (typeof t === 'string' ? h('p', null, t) : t))),
@@ -126,7 +126,7 @@ export async function confirm(title, text, yes, { danger = true } = {}) {
   ], { narrow: true }) === true;
 }
 
-/** Runs a change, tells how it went; true if it went well. */
+/** Runs a change and shows its result; true if it succeeded. */
 export async function attempt(change, done) {
   try {
     await change();
@@ -141,8 +141,8 @@ export async function attempt(change, done) {
 // --- freshness ----------------------------------------------------------------------------------
 
 /**
- * Calls `task(signal)` now and `every` ms after it ended, while the page is shown and seen. When the service
- * fails, waits longer each time (up to 30 s), and stops if it has no such endpoint: a page left open is no storm.
+ * Calls `task(signal)` now and `every` ms after it ended, while the page is open and visible. If the service
+ * fails, waits longer each time (up to 30 s), and stops if the endpoint is missing: this limits the load of open pages.
  */
 export function keepFresh(signal, every, task) {
   let failures = 0;

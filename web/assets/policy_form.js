@@ -9,15 +9,15 @@ import { plainName, zone } from './text.js';
 const FIELDS = ['policyKey', 'type', 'capacity', 'refillRate', 'windowSeconds', 'buckets', 'domain', 'match', 'shadow',
   'unlimited', 'onStoreError', 'mode', 'store', 'overdraw', 'charge', 'cost', 'expiresAt'];
 
-/** What may be sent of what was read. */
+/** The fields of a policy that may be sent back. */
 export function bodyOf(policy) {
   return Object.fromEntries(FIELDS.filter((f) => policy[f] !== undefined && policy[f] !== null && policy[f] !== '').map((f) => [f, policy[f]]));
 }
 
-/** Where a policy is changed, unless somebody else has changed it since it was read. */
+/** The URL to change a policy, which fails if the policy was changed since it was read. */
 export const pathOf = (policy) => `${path`/admin/policies/${policy.policyKey}`}?${new URLSearchParams({ version: String(policy.version) })}`;
 
-/** "user = *" lines → { user: '*' }; throws with a sentence. */
+/** "user = *" lines → { user: '*' }; throws an error with a message for the user. */
 function readMatch(text) {
   const match = {};
   for (const line of text.split('\n').filter((l) => l.trim() !== '')) {
@@ -33,13 +33,13 @@ function localTime(iso) {
   return Number.isNaN(date.getTime()) ? '' : new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
-/** Whether a policy sets what most leave as it is: then that part of the form is open. */
+/** Whether a policy sets rarely used fields: then that part of the form is open. */
 function hasRare(policy) {
   return (policy.cost ?? 1) !== 1 || (policy.onStoreError ?? 'local') !== 'local' || (policy.mode ?? 'exact') !== 'exact'
     || (policy.charge ?? 'all_or_none') !== 'all_or_none' || policy.overdraw === true;
 }
 
-/** Opens the form; true once something was saved. `policy` null: a new one, with what `proposed` has. */
+/** Opens the form; true if the policy was saved. `policy` null: a new one, prefilled from `proposed`. */
 export function editPolicy(policy, proposed = {}) {
   const made = policy ?? { type: 'TOKEN_BUCKET', capacity: 100, refillRate: 10, windowSeconds: 60, buckets: 10, onStoreError: 'local', cost: 1, ...proposed };
   const number = (value, max) => h('input', { type: 'number', min: 1, max, step: 1, value: String(value ?? ''), inputmode: 'numeric', required: true });
@@ -92,7 +92,7 @@ export function editPolicy(policy, proposed = {}) {
     for (const name of ['refillRate', 'windowSeconds', 'buckets']) {
       if (used.includes(name)) body[name] = Number(input[name].value);
     }
-    // A match without entries is one of every request, and not for a key.
+    // A match without entries applies to every request and not to a key.
     const every = policy?.match !== undefined && Object.keys(policy.match).length === 0;
     if (every || Object.keys(match).length > 0) Object.assign(body, { match, domain: input.domain.value || undefined });
     if (input.expiresAt.value) body.expiresAt = new Date(input.expiresAt.value).toISOString();

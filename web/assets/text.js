@@ -1,4 +1,4 @@
-// How things are written: numbers, times, durations, and names that were chosen to mislead.
+// Formats numbers, times and durations, and shows names that were chosen to mislead as what they are.
 
 const integer = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
@@ -62,17 +62,17 @@ export function moment(value) {
   return Number.isNaN(date.getTime()) ? '–' : dayFormat.format(date);
 }
 
-/** Times are shown in the zone of the browser; the command line and the logs have UTC. */
+/** Times are shown in the browser's zone; the command line and the logs use UTC. */
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || 'local time';
 
-/** "1h30m", as quotas are written, → "1 h 30 min", as all else on the pages is. */
+/** "1h30m", as in quotas, → "1 h 30 min", as everywhere else on the pages. */
 export const inUnits = (text) => text.replace(/(\d+)(ms|s|m|h|d)(?=\d|$)/g, (_, n, unit) => `${n} ${unit === 'm' ? 'min' : unit} `).trim();
 
-// Marks that change the order of what follows, that are not seen, or that end a line.
+// Characters that change the direction of text, are invisible, or end a line.
 const ODD = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 export const LONGEST = 160;
 
-/** Splits a name into [text, isOdd] pieces; what is not seen is written as U+202E. */
+/** Splits a name into [text, isOdd] pieces; such characters are written like U+202E. */
 export function pieces(name, longest = LONGEST) {
   const text = String(name);
   const cut = text.length > longest ? text.slice(0, longest) : text;
@@ -92,12 +92,12 @@ export function pieces(name, longest = LONGEST) {
   return found;
 }
 
-/** The same as one text, for labels and questions. */
+/** The same as one string, for labels and questions. */
 export function plainName(name, longest = 80) {
   return pieces(name, longest).map(([text, odd]) => (odd ? `⟨${text}⟩` : text)).join('');
 }
 
-/** Undoes the %XX of the names of buckets. */
+/** Decodes the %XX in bucket names. */
 export function fromBucket(text) {
   try {
     return decodeURIComponent(text);
@@ -106,6 +106,6 @@ export function fromBucket(text) {
   }
 }
 
-/** How a policy charges, where it is not as usual: ['leased', 'overdraw', 'charge each']. */
+/** How a policy charges, if not in the default way: ['leased', 'overdraw', 'charge each']. */
 export const chargingWords = (policy) => [{ leased: 'leased', rate_leased: 'rate leased' }[policy.mode], policy.overdraw && 'overdraw',
   policy.charge && policy.charge !== 'all_or_none' && `charge ${policy.charge}`].filter(Boolean);

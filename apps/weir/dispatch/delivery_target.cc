@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -21,16 +22,19 @@ constexpr int kPartitions = 3;
 /// Thread-safe: lines are not mixed. One that is not written by its deadline may be there in part.
 class StdoutTarget final : public DeliveryTarget {
  public:
-  explicit StdoutTarget(std::function<void()> on_gone) : on_gone_(std::move(on_gone)) {}
+  StdoutTarget(std::chrono::milliseconds timeout, std::function<void()> on_gone)
+      : timeout_(timeout), on_gone_(std::move(on_gone)) {}
 
   void Deliver(const slots::Claimed& event, const Latest& latest, Done done) override {
-    done(Write(EventJson(event) + '\n', latest.steady));
+    // Not until the lease ends: who delivers waits for it, and may be told to stop.
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
+    done(Write(EventJson(event) + '\n', std::min(latest.steady, deadline)));
   }
 
  private:
   Status Write(const std::string& line, std::chrono::steady_clock::time_point latest) {
     const std::lock_guard lock(mutex_);
-    const Status written = WriteBy(STDOUT_FILENO, line, latest);
+    const Status written = out_.Write(line, latest);
     if (written.ok()) return {};
     if (pollfd pipe{STDOUT_FILENO, 0, 0}; poll(&pipe, 1, 0) > 0 && (pipe.revents & POLLERR) != 0) {
       on_gone_();
@@ -38,8 +42,10 @@ class StdoutTarget final : public DeliveryTarget {
     return Error{Code::kUnavailable, "cannot write to standard output: " + written.error().message};
   }
 
+  const std::chrono::milliseconds timeout_;
   const std::function<void()> on_gone_;
   std::mutex mutex_;
+  LineWriter out_{STDOUT_FILENO};
 };
 
 /// Thread-safe.
@@ -88,8 +94,9 @@ std::string EventJson(const slots::Claimed& event) {
   });
 }
 
-std::unique_ptr<DeliveryTarget> MakeStdoutTarget(std::function<void()> on_gone) {
-  return std::make_unique<StdoutTarget>(std::move(on_gone));
+std::unique_ptr<DeliveryTarget> MakeStdoutTarget(std::chrono::milliseconds timeout,
+                                                 std::function<void()> on_gone) {
+  return std::make_unique<StdoutTarget>(timeout, std::move(on_gone));
 }
 
 Result<std::unique_ptr<DeliveryTarget>> MakeKafkaTarget(const std::string& broker,

@@ -51,11 +51,13 @@ struct WebhookTargetOptions {
   int workers = 16;  ///< requests at the same time
 };
 
-/// A JSON line for each event on standard output. `on_gone` is called when its reader has closed
-/// it, which no retry can fix; on any thread, more than once, and must not wait.
-std::unique_ptr<DeliveryTarget> MakeStdoutTarget(std::function<void()> on_gone);
-/// POSTs each event: 2xx is delivered; statuses that are not about the event (curl::JudgeWebhook)
-/// and missing answers are retried.
+/// A JSON line for each event on standard output, given up if it is not read within `timeout`.
+/// `on_gone` is called when nobody reads it any more, which no retry helps with; on any thread,
+/// more than once, and must not wait.
+std::unique_ptr<DeliveryTarget> MakeStdoutTarget(std::chrono::milliseconds timeout,
+                                                 std::function<void()> on_gone);
+/// POSTs each event: 2xx is delivered; what says nothing about the event (curl::JudgeWebhook) and
+/// no answer are tried again.
 Result<std::unique_ptr<DeliveryTarget>> MakeWebhookTarget(WebhookTargetOptions options);
 /// kafka://…: the key is the event's id, the value its payload, or the event as JSON if it has
 /// none.

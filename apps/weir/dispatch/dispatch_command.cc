@@ -63,7 +63,7 @@ Result<std::unique_ptr<DeliveryTarget>> MakeTarget(const Settings& settings,
   if (!settings.kafka.empty()) {
     return MakeKafkaTarget(settings.kafka, settings.topic, settings.options.timeout);
   }
-  return MakeStdoutTarget(std::move(on_gone));
+  return MakeStdoutTarget(settings.options.timeout, std::move(on_gone));
 }
 
 /// GET /metrics: what the dispatcher does and, if it works on a database directly, the backlog

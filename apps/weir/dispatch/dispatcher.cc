@@ -133,6 +133,13 @@ void Dispatcher::NoteTrouble(const std::string& config, const Error& error) {
   const milliseconds pause = error.code == Code::kNotFound ? kUnknownPause : kErrorPause;
   trouble.ask_again = now + pause.count();
   if (!trouble.IsNews(error.message, now)) return;
+  if (error.code == Code::kNotFound) {
+    const std::string how = "weir slots config set " + config + " --window 4s --max 100";
+    return Log(Level::kWarn, "cannot claim events: the config does not exist; waiting for it",
+               {{"config", std::string_view(config)},
+                {"reason", std::string_view(error.message)},
+                {"create_it_with", std::string_view(how)}});
+  }
   Log(Level::kWarn, "cannot claim events; will retry",
       {{"config", std::string_view(config)}, {"reason", std::string_view(error.message)}});
 }

@@ -1,7 +1,11 @@
+#include <chrono>
 #include <iostream>
 #include <memory>
 
+#include "base/duration.h"
+#include "base/got.h"
 #include "base/json_writer.h"
+#include "notify/notify.h"
 #include "notify/notify_words.h"
 #include "protocol/http/error.h"
 
@@ -28,19 +32,29 @@ std::string ConfigPath(const Words& words) {
   return path;
 }
 
+/// --window as the JSON of timeWindow.
+Result<std::string> WindowValue(const std::string& text) {
+  const bool plain = text.find_first_not_of("0123456789") == std::string::npos;
+  const Result<std::chrono::nanoseconds> span = ParseDuration(plain ? text + "m" : text);
+  constexpr std::chrono::minutes kMost(notify::kMaxTimeWindow);
+  if (!span.ok() || *span <= std::chrono::nanoseconds(0) || *span > kMost ||
+      *span % std::chrono::minutes(1) != std::chrono::nanoseconds(0)) {
+    return Error{Code::kInvalidArgument, "--window: expected whole minutes from 1 to " +
+                                             std::to_string(kMost.count()) +
+                                             ", such as 60, 2h or 1d" + Got(text)};
+  }
+  return plain ? text : JsonText([&](JsonWriter& json) { json.Value(text); });
+}
+
 int RunConfig(const Words& words) {
   if (words.limit == 0 && words.window.empty()) {
     return SendNotify(words.remote, "GET", ConfigPath(words), {});
   }
-  const bool plain = words.window.find_first_not_of("0123456789") == std::string::npos;
+  const Result<std::string> window = WindowValue(words.window);
+  if (!window.ok()) return Fail(window.error());
   const std::string body = JsonObject([&](JsonWriter& json) {
-    json.Field("userId", words.user).Field("rateLimit", words.limit).Key("timeWindow");
-    if (plain) {
-      json.Raw(words.window);
-    } else {
-      json.Value(words.window);
-    }
-    json.Field("keepCount", !words.reset_count);
+    json.Field("userId", words.user).Field("rateLimit", words.limit);
+    json.RawField("timeWindow", *window).Field("keepCount", !words.reset_count);
   });
   if (!words.channel.empty()) return SendNotify(words.remote, "PUT", ConfigPath(words), body);
   return SendNotify(words.remote, "POST", "/api/config", body);
@@ -76,7 +90,8 @@ void AddConfigWord(Syntax word) {
   auto config = std::make_shared<Words>();
   Syntax set = AddWord(word, "config", "Show a user's cap, or set it with --limit and --window.",
                        config, RunConfig);
-  Option limit = set.AddOption("--limit", config->limit, "Messages per window");
+  Option limit = set.AddOption("--limit", config->limit, "Messages per window")
+                     .Between(std::int64_t{1}, notify::kMaxRateLimit);
   Option window =
       set.AddOption("--window", config->window,
                     "Length of the window: minutes, or with a unit such as 2h, 1d, PT90M");

@@ -89,6 +89,7 @@ int Import(const UserWords& words, std::istream& in) {
   std::int64_t imported = 0;
   std::int64_t wrong = 0;
   std::int64_t number = 0;
+  const std::string where = words.file == "-" ? "" : words.file + ": ";
   CsvLines csv;
   for (std::string line; std::getline(in, line);) {
     if (++number == 1) line = WithoutMark(line);
@@ -97,9 +98,9 @@ int Import(const UserWords& words, std::istream& in) {
     Result<LineRequest> wanted = ConfigOf(csv.Split(line, number), line.size(), words.reset_count);
     // Columns in another order would be read as caps of other users.
     if (number == 1 && !wanted.ok()) {
-      return Fail(
-          {Code::kInvalidArgument, "line 1: the header must be " + std::string(kHeadWithChannel) +
-                                       "; without one, the first line must be a valid cap"});
+      return Fail({Code::kInvalidArgument,
+                   where + "line 1: the header must be " + std::string(kHeadWithChannel) +
+                       "; without one, the first line must be a valid cap"});
     }
     std::string problem = wanted.ok() ? std::string() : wanted.error().message;
     if (wanted.ok()) {
@@ -114,7 +115,7 @@ int Import(const UserWords& words, std::istream& in) {
       continue;
     }
     ++wrong;
-    std::cerr << "weir: line " << number << ": " << problem << '\n';
+    std::cerr << "weir: " << Shown(where) << "line " << number << ": " << problem << '\n';
   }
   if (in.bad()) return Fail({Code::kUnavailable, words.file + ": cannot be read to its end"});
   std::cout << Counted(imported, "cap") << " imported";

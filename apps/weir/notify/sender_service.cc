@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/url.h"
 #include "drivers/kafka/topics.h"
 #include "drivers/kafka/url.h"
+#include "library/backends.h"
 #include "notify/providers.h"
 #include "plaintext.h"
 #include "telemetry/log.h"
@@ -54,6 +56,15 @@ std::chrono::milliseconds LongestBatch(const SenderSettings& settings,
   return std::min<std::chrono::milliseconds>(all, std::chrono::hours(24));  // what Kafka allows
 }
 
+Status CheckStore(const std::string& url) {
+  if (url.empty()) return {};
+  if (!url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
+    return Error{Code::kInvalidArgument, "--store must be postgres://…"};
+  }
+  const Status good = library::FindBackend(url)->check_url(url);
+  return good.ok() ? good : Status(Error{good.error().code, "--store: " + good.error().message});
+}
+
 /// Host, process and time: containers start with the same process id.
 std::string NewName() {
   std::array<char, 64> host{};
@@ -66,6 +77,11 @@ std::string NewName() {
 
 Result<std::unique_ptr<SenderService>> SenderService::Open(const SenderSettings& settings,
                                                            const std::stop_token& stop) {
+  // Before Kafka is waited for.
+  if (Status good = CheckStore(settings.store); !good.ok()) return good.error();
+  if (!settings.metrics.empty()) {
+    if (Status good = MetricsDoor::Check(settings.metrics); !good.ok()) return good.error();
+  }
   std::unique_ptr<SenderService> service(new SenderService);
   service->stop_ = stop;
   service->heartbeat_ = settings.data + "/heartbeat";
@@ -79,7 +95,7 @@ Status SenderService::OpenParts(const SenderSettings& settings, const std::stop_
   const bool console = notify::OnlyConsole(providers);
   batch_ = console ? kConsoleBatch : settings.workers * kMessagesPerWorker;
   auto provider = notify::OpenProviders(providers);
-  if (!provider) return provider.error();
+  if (!provider) return Error{provider.error().code, "--provider: " + provider.error().message};
   provider_ = *std::move(provider);
   notify::SenderOptions options;
   options.workers = console ? 1 : settings.workers;
@@ -107,7 +123,10 @@ Status SenderService::OpenParts(const SenderSettings& settings, const std::stop_
 
 Status SenderService::OpenKafka(const SenderSettings& settings, const notify::RetryPolicy& retry) {
   auto url = kafka::ParseUrl(settings.broker);
-  if (!url) return url.error();
+  if (!url) {
+    return Error{url.error().code,
+                 "--broker " + WithoutSecrets(settings.broker) + ": " + url.error().message};
+  }
   const Status made = kafka::MakeTopics(
       *url, {{settings.topic, kPartitions}, {std::string(notify::kDeadLetterTopic), 1}});
   if (!made) {

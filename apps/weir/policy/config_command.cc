@@ -7,16 +7,18 @@
 #include <iostream>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "command.h"
 #include "config/config.h"
 #include "library/store_routes.h"
+#include "notify/providers.h"
 #include "policy/envoy_config.h"
 #include "policy/envoy_filters.h"
 #include "policy/policy_file.h"
 #include "policy/policy_set.h"
+#include "policy/set_problems.h"
 #include "serve/stores.h"
 
 namespace weir::app::config_command {
@@ -59,13 +61,6 @@ std::string Note(std::string_view text, const std::string& file = "") {
   return out + '\n';
 }
 
-/// As a copy leaves it when the disk is full; a policy file with nothing in it is refused as well.
-bool IsEmptyFile(const std::string& path) {
-  std::error_code trouble;
-  return std::filesystem::is_regular_file(path, trouble) &&
-         std::filesystem::file_size(path, trouble) == 0 && !trouble;
-}
-
 // All files together, since names must be unique among them. Returns what to say if they are right.
 std::string CheckPolicies(const std::vector<std::string>& paths, const config::Config& config,
                           bool knows_stores, std::vector<Problem>& problems) {
@@ -83,9 +78,12 @@ std::string CheckPolicies(const std::vector<std::string>& paths, const config::C
   options.region = {config.region.term, config.region.lends};
   // A policy file on its own may name any store.
   if (knows_stores) options.stores = library::StoreNames(config);
+  const std::vector<Problem> clashes = policy::SetProblems(all, options);
+  problems.insert(problems.end(), clashes.begin(), clashes.end());
+  if (!clashes.empty()) return {};
   const auto set = policy::PolicySet::Compile(std::move(all), options, ids);
   if (!set.ok()) {
-    problems.push_back({"policies", {}, set.error().message});
+    problems.push_back({"", {}, set.error().message});  // it begins with its place
     return {};
   }
   for (const auto& doubts : {Misfits(config, **set), Remarks(config, **set)}) {
@@ -116,14 +114,19 @@ int Check(const std::vector<std::string>& files, bool lenient) {
       continue;
     }
     const std::size_t before = problems.size();
-    if (IsEmptyFile(file)) {
-      problems.push_back({file,
-                          {},
-                          "is empty; write \"policies: []\" if there are no policies, or \"{}\" "
-                          "for a configuration of defaults"});
-      continue;
-    }
     config::Config config = config::Load(file, environment.overrides, problems);
+    for (std::string& wrong : library::WrongUrls(config)) {
+      problems.push_back(config::ProblemIn(config, file, std::move(wrong)));
+    }
+    if (const auto opened = notify::OpenProviders({.routes = config.notify.providers});
+        !opened.ok()) {
+      problems.push_back(
+          config::ProblemIn(config, file, "notify.providers: " + opened.error().message));
+    }
+    // A proxy listens on an address of its own.
+    if (config.listen.all_off() && config.proxy.upstreams.empty()) {
+      problems.push_back({file, {}, std::string(config::kAllOff)});
+    }
     config.lenient = config.lenient || lenient;
     const bool valid = problems.size() == before;
     std::string policies;
@@ -140,12 +143,19 @@ int Check(const std::vector<std::string>& files, bool lenient) {
   return problems.empty() ? 0 : 1;
 }
 
+/// False with a problem added if it cannot be read or has nothing in it, which would limit nobody.
+bool ReadEnvoyFile(const std::string& file, std::string& text, std::vector<Problem>& problems) {
+  if (!policy::yaml::ReadFile(file, policy::yaml::Limits{}.max_bytes, text, problems)) return false;
+  if (text.empty()) problems.push_back({file, {}, "is empty"});
+  return !text.empty();
+}
+
 int CheckEnvoy(const std::vector<std::string>& files) {
   std::vector<Problem> problems;
   std::size_t warnings = 0;
   for (const std::string& file : files) {
     std::string text;
-    if (!policy::yaml::ReadFile(file, policy::yaml::Limits{}.max_bytes, text, problems)) continue;
+    if (!ReadEnvoyFile(file, text, problems)) continue;
     const std::size_t before = problems.size();
     const policy::EnvoyFilters found = policy::CheckEnvoyFilters(text, file, problems);
     if (problems.size() != before) continue;
@@ -164,7 +174,7 @@ int Import(const std::string& file, bool lenient) {
   std::vector<Problem> problems;
   std::vector<policy::Definition> definitions;
   std::string text;
-  if (policy::yaml::ReadFile(file, policy::yaml::Limits{}.max_bytes, text, problems)) {
+  if (ReadEnvoyFile(file, text, problems)) {
     definitions = policy::ParseEnvoyConfig(text, file, problems, lenient);
   }
   for (const Problem& problem : problems) std::cerr << problem.ToString() << '\n';

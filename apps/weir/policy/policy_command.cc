@@ -6,7 +6,7 @@
 #include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
-#include "policy/policy_compare.h"
+#include "policy/policy_apply.h"
 #include "policy/policy_documents.h"
 #include "policy/policy_words.h"
 #include "protocol/http/error.h"
@@ -35,16 +35,11 @@ using Run = int (*)(const Words&);
 std::string PathOf(const Words& words) { return "/admin/policies/" + UrlEscaped(words.key); }
 
 /// The policy of keys that no other policy names; it is not in the service's list.
-void AddDefault(const Remote& remote, Table& table) {
-  const auto reply = remote.Exchange("GET", "/admin/policies/default");
-  dom::parser parser;
-  dom::element policy;
-  if (!reply.ok() || parser.parse(reply->body).get(policy) != simdjson::SUCCESS ||
-      TextOf(policy, "source") != "default") {
-    return;
-  }
-  table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), LimitOf(policy),
-             AppliesTo(policy), StateOf(policy), TextOf(policy, "definedIn"), ""});
+int AddDefault(const Remote& remote, Table& table) {
+  return ForEachPolicy(remote, "default", [&](dom::element policy) {
+    table.Add({TextOf(policy, "policyKey"), TextOf(policy, "type"), LimitOf(policy),
+               AppliesTo(policy), StateOf(policy), TextOf(policy, "definedIn"), ""});
+  });
 }
 
 int RunList(const Words& words) {
@@ -67,7 +62,7 @@ int RunList(const Words& words) {
     std::cout << json << "]\n";
     return kExitOk;
   }
-  AddDefault(words.remote, table);
+  if (const int listed = AddDefault(words.remote, table); listed != kExitOk) return listed;
   std::cout << table.ToString();
   return kExitOk;
 }
@@ -158,65 +153,15 @@ int RunVersionDiff(const Words& words) {
   });
 }
 
-Result<std::vector<Compared>> Compare(const Words& words) {
-  const Result<std::string> end = EndValue(words.expires);
-  if (!end.ok()) return end.error();
-  Result<std::vector<PolicyDocument>> documents = ReadPolicyDocuments(words.file, *end);
-  if (!documents.ok()) return documents.error();
-  std::vector<Compared> all;
-  for (PolicyDocument& document : *documents) {
-    for (const std::string& warning : document.warnings) {
-      std::cerr << "weir: warning: " << Shown(document.policy.key, 200) << ": " << warning << '\n';
-    }
-    Result<ServiceReply> now =
-        words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(document.policy.key));
-    if (!now.ok()) return now.error();
-    if (!now->ok() && now->status != 404) {
-      return Error{Code::kPermissionDenied,
-                   std::to_string(now->status) + ": " + MessageOf(now->body)};
-    }
-    Result<Compared> one = CompareWith(std::move(document), *now);
-    if (!one.ok()) return one.error();
-    all.push_back(std::move(*one));
-  }
-  return all;
-}
-
 int RunDiff(const Words& words) {
-  if (!words.versions.empty()) {
-    if (!words.expires.empty()) {
-      return Fail({Code::kInvalidArgument,
-                   "--expires goes with a file; to compare versions, leave it out"});
-    }
-    return RunVersionDiff(words);
-  }
-  Result<std::vector<Compared>> all = Compare(words);
-  if (!all.ok()) return Fail(all.error());
-  bool different = false;
-  for (const Compared& one : *all) {
-    different = different || !one.same();
-    Print(one, words.remote.json);
-  }
-  return different ? kExitNo : kExitOk;
+  if (words.versions.empty()) return DiffFile({words.remote, words.file, words.expires});
+  if (words.expires.empty()) return RunVersionDiff(words);
+  return Fail(
+      {Code::kInvalidArgument, "--expires goes with a file; to compare versions, leave it out"});
 }
 
 int RunApply(const Words& words) {
-  if (words.dry_run) return RunDiff(words);
-  Result<std::vector<Compared>> all = Compare(words);
-  if (!all.ok()) return Fail(all.error());
-  for (const Compared& one : *all) {
-    if (!one.same()) {
-      const std::string path =
-          one.exists ? "/admin/policies/" + UrlEscaped(one.document.policy.key) : "/admin/policies";
-      Result<ServiceReply> reply =
-          words.remote.Exchange(one.exists ? "PUT" : "POST", path, one.document.json);
-      if (!reply.ok()) return Fail(reply.error());
-      if (!reply->ok()) return FailRefused(*reply);
-      PrintWarnings(one.document.policy.key, *reply, one.document.warnings);
-    }
-    Print(one, words.remote.json);
-  }
-  return kExitOk;
+  return ApplyFile({words.remote, words.file, words.expires}, words.dry_run);
 }
 
 /// Adds one word; `needs` names its argument: "key", "file", "number" (of a version) …
@@ -240,10 +185,14 @@ std::shared_ptr<Words> AddWord(Syntax parent, const char* name, const char* abou
         .Between(std::int64_t{1}, INT64_MAX);
   }
   if (need("number")) {
-    word.AddOption("version", words->number, "The version; see weir policy history").Required();
+    word.AddOption("version", words->number, "The version; see weir policy history")
+        .Between(std::int64_t{1}, INT64_MAX)
+        .Required();
   }
   if (need("id")) {
-    word.AddOption("change", words->number, "ID of the change; see weir audit").Required();
+    word.AddOption("change", words->number, "ID of the change; see weir audit")
+        .Between(std::int64_t{1}, INT64_MAX)
+        .Required();
   }
   if (need("end")) {
     word.AddOption("--expires", words->expires,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "admin/policy_store.h"
+#include "policy/yaml.h"
 #include "weir/result.h"
 
 namespace weir::app {
@@ -14,6 +15,7 @@ struct PolicyDocument {
   policy::StoredPolicy policy;
   std::string json;                        ///< as written in the file
   std::vector<std::string> warnings = {};  ///< numbers in it that its algorithm does not use
+  std::string place = {};                  ///< in a YAML file: "policies.yaml:7:5"
 };
 
 struct FieldChange {
@@ -23,10 +25,10 @@ struct FieldChange {
 };
 
 /// Reads one policy or an array of them (JSON), or a policy file (YAML); "-" is standard input.
-/// `end` is the JSON of an expiresAt for all of them; empty: they keep theirs. Errors name the
-/// file.
-Result<std::vector<PolicyDocument>> ReadPolicyDocuments(const std::string& path,
-                                                        const std::string& end = {});
+/// `end` is the JSON of the expiresAt that all of them get; empty: what they have. What is wrong is
+/// added to `problems`, with its place; the documents are then not to be used.
+std::vector<PolicyDocument> ReadPolicyDocuments(const std::string& path, const std::string& end,
+                                                std::vector<policy::yaml::Problem>& problems);
 
 /// What the document would change of the policy whose JSON is `now` (empty: there is none). Fields
 /// that a service adds to policies (id, version) do not count.

@@ -88,12 +88,12 @@ int Override(const Words& words, const FilePolicy& policy, bool shadow) {
                            : Send(words, "POST", "/admin/policies", fill, shadow, what);
 }
 
-/// Whether a policy, or the one it overrides, is defined in a file.
-bool IsOfFile(const std::string& json) {
+/// Where a policy, or what it overrides, is from: "file", "default", or empty: the admin API.
+std::string SourceOf(const std::string& json) {
   dom::parser parser;
   dom::element policy;
-  if (parser.parse(json).get(policy) != simdjson::SUCCESS) return false;
-  return TextOf(policy, "type") == "OVERRIDE" || TextOf(policy, "source") == "file";
+  if (parser.parse(json).get(policy) != simdjson::SUCCESS) return {};
+  return TextOf(policy, "type") == "OVERRIDE" ? "file" : TextOf(policy, "source");
 }
 
 int Run(const Words& words, bool shadow) {
@@ -102,7 +102,13 @@ int Run(const Words& words, bool shadow) {
         words.remote.Exchange("GET", "/admin/policies/" + UrlEscaped(words.name));
     if (!stored.ok()) return Fail(stored.error());
     if (!stored->ok() && stored->status != kNotFound) return FailRefused(*stored);
-    if (stored->ok() && !IsOfFile(stored->body)) return ChangeStored(words, stored->body, shadow);
+    const std::string source = stored->ok() ? SourceOf(stored->body) : "file";
+    if (source == "default") {
+      return Fail({Code::kFailedPrecondition,
+                   "the default policy is always enforced and cannot be switched here; set "
+                   "default_policy in the configuration"});
+    }
+    if (source != "file") return ChangeStored(words, stored->body, shadow);
   }
   std::vector<FilePolicy> found;
   const int listed = ForEachPolicy(words.remote, "files", [&](dom::element policy) {

@@ -15,8 +15,8 @@
 
 namespace weir::app {
 
-/// Calls `visit` with every policy of every page; `source`: only of "admin" or of "files". Reports
-/// errors and returns the exit code.
+/// Calls `visit` with every policy of every page; `source`: only of "admin", of "files" or the
+/// "default". Reports errors and returns the exit code.
 int ForEachPolicy(const Remote& remote, std::string_view source,
                   const std::function<void(simdjson::dom::element)>& visit);
 

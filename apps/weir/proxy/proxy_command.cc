@@ -8,6 +8,7 @@
 #include <map>
 
 #include "command.h"
+#include "library/store_routes.h"
 #include "proxy/proxy_service.h"
 #include "restart_note.h"
 #include "telemetry/log.h"
@@ -40,7 +41,7 @@ void Reload(ProxyService& service) {
 }
 
 /// Serves until SIGTERM or SIGINT; SIGHUP and a changed policy file reload.
-int Run(const config::Config& config, const std::string& file) {
+int Run(const config::Config& config, const RestartNote& changes) {
   // Blocked before any thread is created, so that all inherit it and sigtimedwait gets all signals.
   sigset_t signals;
   sigemptyset(&signals);
@@ -51,7 +52,6 @@ int Run(const config::Config& config, const std::string& file) {
                            .format = config.log.format == config::LogFormat::kJson
                                          ? telemetry::LogFormat::kJson
                                          : telemetry::LogFormat::kConsole});
-  const RestartNote changes(file);
   auto opened = ProxyService::Open(config);
   if (!opened) {
     std::cerr << "weir: " << opened.error().message << '\n';
@@ -75,26 +75,38 @@ int Run(const config::Config& config, const std::string& file) {
 
 /// The values of the command line, before they are merged.
 struct Flags {
-  config::Config config;
   std::string config_file;
   std::map<std::string, std::string> values;  // by key of the configuration
   std::map<std::string, std::string> names;   // their flags, for messages
 };
 
-/// Applies the environment, then flags, over the file; prints errors.
-bool LoadConfig(Flags& flags) {
+/// Environment, then flags, over the file.
+config::Config ReadConfig(const Flags& flags, std::vector<policy::yaml::Problem>& problems) {
   std::vector<config::Override> overrides = config::ReadEnvironment().overrides;
   for (const auto& [key, value] : flags.values) {
-    overrides.push_back({key, value, flags.names[key]});
+    overrides.push_back({key, value, flags.names.at(key)});
   }
-  std::vector<policy::yaml::Problem> problems;
-  flags.config = config::Load(flags.config_file, overrides, problems);
-  if (problems.empty() && flags.config.proxy.upstreams.empty()) {
+  config::Config config = config::Load(flags.config_file, overrides, problems);
+  for (std::string& wrong : library::WrongUrls(config)) {
+    problems.push_back(config::ProblemIn(config, flags.config_file, std::move(wrong)));
+  }
+  if (problems.empty() && config.proxy.upstreams.empty()) {
     problems.push_back(
         {"--upstream", {}, "required: the server to forward requests to, http[s]://host:port"});
   }
+  return config;
+}
+
+int Start(const Flags& flags) {
+  std::vector<policy::yaml::Problem> problems;
+  const config::Config config = ReadConfig(flags, problems);
   for (const auto& problem : problems) std::cerr << "weir: " << problem.ToString() << '\n';
-  return problems.empty();
+  if (!problems.empty()) return 2;
+  return Run(config, RestartNote(flags.config_file, [&flags] {
+               std::vector<policy::yaml::Problem> now;
+               (void)ReadConfig(flags, now);
+               return now;
+             }));
 }
 
 constexpr const char* kFooter =
@@ -158,7 +170,7 @@ void Configure(Syntax word) {
   value("--log-format", "log.format", "console or json (console)");
   value("--log-level", "log.level", "debug, info, warn, error or off (info)");
   word.Footer(kFooter);
-  word.OnRun([flags] { return LoadConfig(*flags) ? Run(flags->config, flags->config_file) : 2; });
+  word.OnRun([flags] { return Start(*flags); });
 }
 
 const Command kProxy("proxy", "Run a rate-limiting reverse proxy in front of an HTTP server.",

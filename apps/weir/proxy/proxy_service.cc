@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/lasting.h"
 #include "library/store_routes.h"
 #include "net/listener.h"
 #include "policy/domains.h"
@@ -104,7 +105,7 @@ Status ProxyService::OpenData() {
   std::error_code error;
   std::filesystem::create_directories(config_.data, error);
   if (error) {
-    return Error{Code::kUnavailable, "data " + config_.data + ": " + error.message()};
+    return Error{CodeOfOpening(error), "data " + config_.data + ": " + error.message()};
   }
   // A service may use the same folder: it keeps other files there.
   auto lock = FolderLock::Take(config_.data, "proxy.lock");

@@ -11,6 +11,7 @@
 #include "remote/remote.h"
 #include "remote/subject_words.h"
 #include "remote/waits.h"
+#include "weir/quota.h"
 
 // weir check: asks for permits as a client would. weir explain: why the answer is what it is.
 
@@ -28,7 +29,9 @@ struct Words {
 
   void AddTo(Syntax word, const std::string& about_key) {
     subject.AddTo(word, about_key);
-    word.AddOption("--cost", cost, "Number of permits").ShowDefault();
+    word.AddOption("--cost", cost, "Number of permits")
+        .Between(std::int64_t{0}, kMaxLimit)
+        .ShowDefault();
     remote.AddTo(word);
   }
 };

@@ -62,6 +62,9 @@ std::string AskFile(const HealthOptions& options) {
   std::error_code failed;
   const auto written = std::filesystem::last_write_time(options.file, failed);
   if (failed) return options.file + ": " + failed.message();
+  if (!std::filesystem::is_regular_file(options.file, failed)) {
+    return options.file + ": not a file; a sender writes DATA/heartbeat";
+  }
   const auto age = std::filesystem::file_time_type::clock::now() - written;
   if (age <= std::chrono::seconds(options.seconds)) return "";
   return options.file + " was last written " +

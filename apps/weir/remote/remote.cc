@@ -91,11 +91,13 @@ int Fail(const Error& error) {
 
 int FailUnexpected() { return Fail({Code::kUnavailable, "unexpected response"}); }
 
-int FailRefused(const ServiceReply& reply) {
-  std::cerr << "weir: " << reply.status << ": "
+int FailRefused(const ServiceReply& reply, const std::string& about) {
+  std::cerr << "weir: " << (about.empty() ? "" : Shown(about) + ": ") << reply.status << ": "
             << Shown(WithWaits(InOptions(MessageOf(reply.body))), kMessageColumns)
             << (reply.status == 401 ? " (--key-file FILE, or WEIR_ADMIN_KEY)" : "") << '\n';
-  return reply.status >= 500 ? kExitUnreachable : kExitRefused;
+  if (reply.status >= 500) return kExitUnreachable;
+  // What the command line or a file said cannot be right; a retry cannot help.
+  return reply.status == 400 ? kExitUsage : kExitRefused;
 }
 
 }  // namespace weir::app

@@ -53,7 +53,8 @@ struct Remote {
 int Fail(const Error& error);
 /// Likewise for a response that this program does not understand.
 int FailUnexpected();
-/// Likewise for a refusal by the service, from its body.
-int FailRefused(const ServiceReply& reply);
+/// The same for a refusal of the service, from its body; `about` names what it refuses, if not the
+/// command as a whole.
+int FailRefused(const ServiceReply& reply, const std::string& about = {});
 
 }  // namespace weir::app

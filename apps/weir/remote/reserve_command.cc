@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/duration.h"
+#include "base/got.h"
 #include "base/json_writer.h"
 #include "command.h"
 #include "console.h"
@@ -12,6 +13,8 @@
 #include "remote/remote.h"
 #include "remote/subject_words.h"
 #include "remote/waits.h"
+#include "store/reserve/reservation.h"
+#include "weir/quota.h"
 
 // weir reserve: charges an estimate. weir settle: reports the actual cost.
 
@@ -67,9 +70,14 @@ int RunReserve(const ReserveWords& words) {
     std::cerr << "weir: --expires: " << lasts.error().message << '\n';
     return kExitUsage;
   }
-  const std::string body = words.subject.CheckBody(
-      words.cost,
-      {.expires_after_ms = std::chrono::duration_cast<std::chrono::milliseconds>(*lasts).count()});
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(*lasts);
+  if (millis < store::reserve::kShortest || millis > store::reserve::kLongest) {
+    std::cerr << "weir: --expires: expected 1ms to " << FormatDuration(store::reserve::kLongest)
+              << Got(words.expires) << '\n';
+    return kExitUsage;
+  }
+  const std::string body =
+      words.subject.CheckBody(words.cost, {.expires_after_ms = millis.count()});
   return AskFor(words.remote, "/v1/reserve", body, "allowed", [](dom::element answer) {
     std::cout << (IsTrue(answer, "allowed") ? "reserved" : "limited");
     PrintLeft(answer);
@@ -105,7 +113,9 @@ int RunSettle(const SettleWords& words) {
 void ConfigureReserve(Syntax word) {
   auto words = std::make_shared<ReserveWords>();
   words->subject.AddTo(word, "A bare key, such as user-123");
-  word.AddOption("--cost", words->cost, "Estimated cost").ShowDefault();
+  word.AddOption("--cost", words->cost, "Estimated cost")
+      .Between(std::int64_t{0}, kMaxLimit)
+      .ShowDefault();
   word.AddOption("--expires", words->expires, "How long the reservation lasts").ShowDefault();
   words->remote.AddTo(word);
   word.Footer(
@@ -118,7 +128,9 @@ void ConfigureSettle(Syntax word) {
   auto words = std::make_shared<SettleWords>();
   word.AddOption("reservation", words->reservation, "The reservation, as printed by reserve")
       .Required();
-  word.AddOption("--cost", words->cost, "The actual cost; 0 returns everything").Required();
+  word.AddOption("--cost", words->cost, "The actual cost; 0 returns everything")
+      .Between(std::int64_t{0}, kMaxLimit)
+      .Required();
   words->remote.AddTo(word);
   word.Footer("Exits with 0 if settled and 1 if there was nothing to settle.");
   word.OnRun([words] { return RunSettle(*words); });

@@ -9,6 +9,8 @@
 #include <array>
 
 #include "base/ascii.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/hex.h"
 #include "base/url.h"
 #include "console.h"
@@ -139,8 +141,9 @@ Result<ServiceClient> ServiceClient::For(ServiceAccess access) {
   for (const auto& [option, file] :
        {std::pair("--ca", &access.ca), std::pair("--cert", &access.cert),
         std::pair("--cert-key", &access.cert_key)}) {
-    if (!file->empty() && ::access(file->c_str(), R_OK) != 0) {
-      return Error{Code::kInvalidArgument, std::string(option) + ": cannot read " + *file};
+    if (file->empty()) continue;
+    if (const Result<std::ifstream> opened = OpenFile(*file); !opened.ok()) {
+      return Invalid(std::string(option) + " " + *file + ": " + opened.error().message);
     }
   }
   return ServiceClient(std::move(access));
@@ -177,6 +180,12 @@ Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_vi
   // A server may refuse a large body before it has read all of it: the answer counts.
   const bool refused_early = done == CURLE_SEND_ERROR && reply.status >= 400;
   if (done == CURLE_OK || refused_early) return reply;
+  if (done == CURLE_SSL_CACERT_BADFILE) {
+    return Invalid("--ca " + access_.ca + ": contains no PEM certificate");
+  }
+  if (done == CURLE_SSL_CERTPROBLEM) {
+    return Invalid("--cert or --cert-key: " + Reason(done, exchange.detail(), 0));
+  }
   return Error{Code::kUnavailable,
                where() + ": " + Reason(done, exchange.detail(), access_.timeout_seconds)};
 }

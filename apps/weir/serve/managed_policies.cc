@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "drivers/xds/rate_limit_config.h"
 #include "policy/envoy_config.h"
 #include "telemetry/log.h"
@@ -27,8 +29,14 @@ void LogChange(const std::string& problem) {
 Result<std::unique_ptr<ManagedPolicies>> ManagedPolicies::Open(const config::Config& config,
                                                                Apply apply) {
   if (config.xds.server.empty()) return std::unique_ptr<ManagedPolicies>();
-  if (config.xds.tls_cert.empty() != config.xds.tls_key.empty()) {
-    return Error{Code::kInvalidArgument, "xds.tls_cert and xds.tls_key must be given together"};
+  // Otherwise it would be taken for a control plane that is down, and tried for ever.
+  for (const auto& [setting, file] : {std::pair("xds.tls_ca", &config.xds.tls_ca),
+                                      {"xds.tls_cert", &config.xds.tls_cert},
+                                      {"xds.tls_key", &config.xds.tls_key}}) {
+    if (file->empty()) continue;
+    const Result<std::ifstream> opened = OpenFile(*file);
+    if (!opened.ok())
+      return Invalid(std::string(setting) + ": " + *file + ": " + opened.error().message);
   }
   std::unique_ptr<ManagedPolicies> managed(new ManagedPolicies(config, std::move(apply)));
   managed->Restore();

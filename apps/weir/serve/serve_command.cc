@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "config/config.h"
+#include "library/store_routes.h"
 #include "restart_note.h"
 #include "serve/service.h"
 #include "telemetry/log.h"
@@ -47,9 +48,9 @@ telemetry::LogOptions LogOptionsOf(const config::Config& config) {
   return options;
 }
 
-std::optional<config::Config> LoadConfig(const Flags& flags) {
-  config::Environment environment = config::ReadEnvironment();
-  std::vector<config::Override> overrides = std::move(environment.overrides);
+/// The file, then `overrides`, then the flags.
+config::Config ReadConfig(const Flags& flags, std::vector<config::Override> overrides,
+                          std::vector<policy::yaml::Problem>& problems) {
   const auto settings = config::Settings();
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (flags.values[i].empty()) continue;
@@ -57,8 +58,20 @@ std::optional<config::Config> LoadConfig(const Flags& flags) {
     for (const std::string& value : flags.values[i]) joined += (joined.empty() ? "" : ",") + value;
     overrides.push_back({std::string(settings[i].key), joined, std::string(settings[i].flag)});
   }
-  std::vector<policy::yaml::Problem> problems;
   config::Config config = config::Load(flags.file, overrides, problems);
+  for (std::string& wrong : library::WrongUrls(config)) {
+    problems.push_back(config::ProblemIn(config, flags.file, std::move(wrong)));
+  }
+  if (problems.empty() && config.listen.all_off()) {
+    problems.push_back({flags.file, {}, std::string(config::kAllOff)});
+  }
+  return config;
+}
+
+std::optional<config::Config> LoadConfig(const Flags& flags) {
+  const config::Environment environment = config::ReadEnvironment();
+  std::vector<policy::yaml::Problem> problems;
+  config::Config config = ReadConfig(flags, environment.overrides, problems);
   for (const policy::yaml::Problem& problem : problems) {
     std::cerr << "weir: " << problem.ToString() << '\n';
   }
@@ -80,7 +93,11 @@ int Serve(const Flags& flags) {
 
   auto config = LoadConfig(flags);
   if (!config) return 2;
-  const RestartNote changes(flags.file);
+  const RestartNote changes(flags.file, [&flags] {
+    std::vector<policy::yaml::Problem> problems;
+    (void)ReadConfig(flags, config::ReadEnvironment().overrides, problems);
+    return problems;
+  });
   auto service = Service::Open(std::move(*config));
   if (!service) {
     telemetry::FlushLog();

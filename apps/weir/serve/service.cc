@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "base/lasting.h"
 #include "library/store_routes.h"
 #include "plaintext.h"
 #include "serve/policies.h"
@@ -92,7 +93,7 @@ Status Service::OpenData() {
   std::error_code error;
   std::filesystem::create_directories(config_.data, error);
   if (error) {
-    return Error{Code::kUnavailable,
+    return Error{CodeOfOpening(error),
                  "data: cannot create " + config_.data + ": " + error.message()};
   }
   auto lock = FolderLock::Take(config_.data);

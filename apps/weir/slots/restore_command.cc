@@ -1,10 +1,12 @@
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/folder_lock.h"
 #include "command.h"
 #include "drivers/sqlite/database.h"
@@ -42,10 +44,15 @@ Result<slots::Restored> MarkRestored(const std::string& url) {
   return promise.get_future().get();
 }
 
-// Before anything is replaced.
+Status CheckReadable(const std::string& path) {
+  const Result<std::ifstream> file = OpenFile(path);
+  return file.ok() ? Status() : Status(Invalid(path + ": " + file.error().message));
+}
+
+// Before anything is replaced or marked.
 Status CheckDatabase(const std::string& path, const std::string& backup) {
   Result<std::unique_ptr<sqlite::Database>> database = sqlite::Database::Open({.path = path});
-  if (!database.ok()) return Invalid(backup + ": " + database.error().message);
+  if (!database.ok()) return Invalid(backup + ": not a database of Weir: it cannot be opened");
   return (*database)->Read([&](sqlite::Connection& connection) -> Status {
     const auto text = [](const sqlite::Statement& row) { return std::string(row.Text(0)); };
     const auto verdict = connection.ReadFirst("PRAGMA integrity_check(1)", text);
@@ -94,7 +101,21 @@ std::string KeptAs(const std::string& database) {
   return kept;
 }
 
+/// In a database that is there: SQLite would make one of any name, in which nothing is to be
+/// marked, and the payments of the right one would be executed again.
+Result<slots::Restored> MarkOnly(const std::string& url) {
+  constexpr std::string_view kFile = "sqlite:";
+  if (url.starts_with(kFile) && url.size() > kFile.size()) {
+    const std::string path = url.substr(kFile.size());
+    if (Status there = CheckReadable(path); !there.ok()) return there.error();
+    if (Status good = CheckDatabase(path, path); !good.ok()) return good.error();
+  }
+  return MarkRestored(url);
+}
+
 Result<slots::Restored> PutInPlace(const Words& words) {
+  // First, so that a misspelt name leaves no folder behind.
+  if (Status there = CheckReadable(words.backup); !there.ok()) return there.error();
   std::error_code error;
   fs::create_directories(words.data, error);
   if (error) return Error{Code::kUnavailable, words.data + ": " + error.message()};
@@ -133,7 +154,8 @@ void Tell(const slots::Restored& restored) {
             << until << ".\n\nWhat happened after the backup is lost:\n"
             << "  slots     events assigned since: import their feeds again. Events cancelled or\n"
                "            moved since are back at their old times: cancel or move them again,\n"
-               "            before you start a dispatcher\n"
+               "            before you start a dispatcher. One that was moved may have been\n"
+               "            executed: if you move it again, it is marked as well\n"
                "  caps      the window that is running now may execute its maximum once more\n"
                "  notify    messages accepted since, and what they count against caps; messages\n"
                "            that were waiting in the backup may be sent again\n"
@@ -146,7 +168,7 @@ int RunRestore(const Words& words) {
   if (file == !words.store.empty() || (!file && !words.backup.empty())) {
     return Fail({Code::kInvalidArgument, "give a backup and --data, or only --store"});
   }
-  const Result<slots::Restored> restored = file ? PutInPlace(words) : MarkRestored(words.store);
+  const Result<slots::Restored> restored = file ? PutInPlace(words) : MarkOnly(words.store);
   if (!restored.ok()) {
     const int code = Fail(restored.error());
     // Not an unreachable service: the folder is in use, or the disk is full.

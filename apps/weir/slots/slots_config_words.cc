@@ -12,6 +12,7 @@
 #include "remote/json_fields.h"
 #include "remote/remote.h"
 #include "slots/api/calendar_json.h"
+#include "slots/slot.h"
 #include "slots/slots_words.h"
 #include "slots/time.h"
 
@@ -251,15 +252,18 @@ void AddSlotsConfig(Syntax slots_word) {
   auto words = std::make_shared<ConfigWords>();
   Syntax set = AddWord(config, "set", "Create a config, or its next version.", words, RunSet);
   set.AddOption("--window", words->window, "Length of a window: 4s, 250ms, PT4S");
-  set.AddOption("--max", words->max, "Maximum number of events per window");
+  set.AddOption("--max", words->max, "Maximum number of events per window")
+      .Between(std::int64_t{1}, slots::kMaxPerWindow);
   set.AddOption("--headroom", words->headroom,
-                "Number of windows to search beyond the first one that is not full");
+                "Number of windows to search beyond the first one that is not full")
+      .Between(std::int64_t{0}, slots::kMaxHeadroom);
   Option tenant =
       set.AddOption("--tenant", words->tenants, "NAME=WEIGHT, for each tenant with a share")
           .OneValueEach()
           .TakeAll();
   set.AddOption("--fair-windows", words->fair_windows,
-                "Number of windows in which tenants are limited to their shares");
+                "Number of windows in which tenants are limited to their shares")
+      .Between(std::int64_t{0}, slots::kMaxHeadroom + 1);
   set.AddFlag("--no-tenants", words->no_tenants, "Remove all shares").Excludes(tenant);
   Option calendar = set.AddOption("--calendar", words->calendar,
                                   "Opening hours: 'ZONE DAYS OPEN-CUTOFF [DATE...]'");

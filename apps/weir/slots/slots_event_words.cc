@@ -78,9 +78,16 @@ int RunChange(const EventWords& words, std::string_view method, const std::strin
                           [&](const ServiceReply& reply) { return ShowSlot(reply, words); });
 }
 
+// To the time that was given, or else to now: of many, the last must not come too late.
+std::string ToThisTime(std::optional<slots::Millis> at) {
+  const slots::Millis time = at.value_or(SystemClock::Get().Now() / 1'000'000);
+  return JsonObject(
+      [&](JsonWriter& json) { json.Field("requestedTime", slots::FormatInstant(time)); });
+}
+
 // One page of dead letters; answers where the next one begins, or nothing after the last.
 Result<std::optional<std::string>> ReschedulePage(const EventWords& words, const std::string& after,
-                                                  const std::string& body, Moved& moved) {
+                                                  std::optional<slots::Millis> at, Moved& moved) {
   const Result<ServiceReply> page = words.remote.Exchange(
       "GET", "/api/v1/slots/due?limit=1000&before=9999-12-31T23:59:59Z&state=" +
                  UrlEscaped(words.state) + "&config=" + UrlEscaped(words.config) + after);
@@ -96,7 +103,7 @@ Result<std::optional<std::string>> ReschedulePage(const EventWords& words, const
   for (const dom::element event : events) {
     const std::string id = TextOf(event, "eventId");
     const Result<ServiceReply> reply =
-        words.remote.Exchange("POST", EventPath(id) + "/reschedule", body);
+        words.remote.Exchange("POST", EventPath(id) + "/reschedule", ToThisTime(at));
     if (!reply.ok()) return reply.error();
     if (reply->ok()) {
       ++moved.count;
@@ -115,17 +122,15 @@ int RescheduleAll(const EventWords& words) {
   if (words.state != "FAILED" || words.config.empty()) {
     return Fail({Code::kInvalidArgument, "give an event, or --state FAILED and --config"});
   }
-  slots::Millis at = SystemClock::Get().Now() / 1'000'000;
+  std::optional<slots::Millis> at;
   if (!words.at.empty()) {
     const Result<slots::Millis> given = slots::ParseInstant(words.at);
     if (!given.ok()) return Fail({given.error().code, "--at " + given.error().message});
     at = *given;
   }
-  const std::string body =
-      JsonObject([&](JsonWriter& json) { json.Field("requestedTime", slots::FormatInstant(at)); });
   Moved moved;
   for (std::optional<std::string> after = ""; after;) {
-    Result<std::optional<std::string>> next = ReschedulePage(words, *after, body, moved);
+    Result<std::optional<std::string>> next = ReschedulePage(words, *after, at, moved);
     if (!next.ok()) return Fail(next.error());
     after = std::move(*next);
   }

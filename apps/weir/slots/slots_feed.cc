@@ -6,7 +6,6 @@
 #include <array>
 #include <filesystem>
 #include <iostream>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -27,12 +26,12 @@ bool IsField(std::string_view name) {
   return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
 }
 
-/// A misspelt time or payload that is ignored would make each line another payment.
-Status CheckField(std::string_view kind, std::string_view name) {
+/// A misspelt time or payload that is ignored makes another payment of each line.
+Status CheckColumn(std::string_view name) {
   const std::optional<std::string_view> meant = http::MeantField(name, kFields);
   if (!meant) return {};
-  return Invalid("unknown " + std::string(kind) + " " + std::string(name) + "; did you mean " +
-                 std::string(*meant) + "?");
+  return Invalid("unknown column " + std::string(name) + "; did you mean " + std::string(*meant) +
+                 "?");
 }
 
 }  // namespace
@@ -79,7 +78,7 @@ Status FeedReader::ReadHeader() {
   if (!columns.ok()) return columns.error();
   columns_ = *std::move(columns);
   for (const std::string& column : columns_) {
-    if (Status s = CheckField("column", column); !s.ok()) return s;
+    if (Status s = CheckColumn(column); !s.ok()) return s;
     if (!IsField(column)) ignored_ += (ignored_.empty() ? "" : ", ") + column;
     if (IsField(column) && std::count(columns_.begin(), columns_.end(), column) > 1) {
       return Invalid("column " + column + " is there twice");
@@ -121,6 +120,9 @@ std::optional<FeedEvent> FeedReader::Next() {
   if (too_long) event.status = Invalid("is longer than " + std::to_string(kMaxLine) + " bytes");
   if (!event.status.ok()) {
     event.status = Invalid("line " + std::to_string(line_) + ": " + event.status.error().message);
+    // A line of the results each, also if there is a line break in them.
+    event.ask.event_id = Shown(event.ask.event_id);
+    event.ask.config = Shown(event.ask.config);
   }
   return event;
 }
@@ -194,14 +196,7 @@ FeedEvent FeedReader::FromJson(const std::string& line) const {
     return event;
   }
   std::string time;
-  Status s;
-  std::set<std::string_view> names;
-  for (const auto& [name, value] : object) {
-    if (s.ok()) s = CheckField("field", name);
-    if (s.ok() && IsField(name) && !names.insert(name).second) {
-      s = Invalid("field " + std::string(name) + " is there twice");
-    }
-  }
+  Status s = http::CheckSpelling(object, kFields);
   const auto read = [&](const char* field, std::string& into) {
     if (s.ok()) s = http::ReadTextIfAny(object, field, into);
   };

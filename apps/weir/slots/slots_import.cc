@@ -145,6 +145,11 @@ class Importer {
   }
 
   Result<ImportSummary> Run() {
+    std::error_code error;
+    if (std::filesystem::equivalent(options_.feed, summary_.out, error)) {
+      return Error{Code::kInvalidArgument,
+                   summary_.out + ": is the feed; give another file for the results"};
+    }
     if (Status s = Resume(); !s.ok()) return s.error();
     for (auto events = NextBatch(); !events.empty(); events = NextBatch()) {
       if (Status s = Do(events); !s.ok()) return s.error();
@@ -153,7 +158,6 @@ class Importer {
     if (Status s = feed_.ended(); !s.ok()) return s.error();
     ShowProgress(true);
     out_.close();
-    std::error_code error;
     std::filesystem::rename(part_, summary_.out, error);
     if (error) return Error{Code::kInternal, summary_.out + ": " + error.message()};
     return summary_;

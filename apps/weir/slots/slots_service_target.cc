@@ -245,10 +245,14 @@ class ServiceTarget final : public SlotsTarget {
     Result<ServiceReply> reply = client_.Send(method, target, body);
     if (!reply.ok()) return reply.error();
     dom::object object;
-    if (parser.parse(reply->body).get(object) != simdjson::SUCCESS) return Garbled();
-    if (reply->status / 100 != 2) {
-      return Error{CodeOf(reply->status), Text(object, "message")};
+    const bool is_object = parser.parse(reply->body).get(object) == simdjson::SUCCESS;
+    if (!reply->ok()) {
+      // A proxy in between answers in a format of its own.
+      return Error{CodeOf(reply->status),
+                   is_object ? Text(object, "message")
+                             : client_.where() + ": status " + std::to_string(reply->status)};
     }
+    if (!is_object) return Garbled();
     return object;
   }
 

@@ -1,8 +1,10 @@
+#include <filesystem>
 #include <future>
 #include <random>
 #include <utility>
 
 #include "drivers/sqlite/database.h"
+#include "library/backends.h"
 #include "plaintext.h"
 #include "slots/postgres/slot_store.h"
 #include "slots/slots_target.h"
@@ -75,6 +77,10 @@ class StoreTarget final : public SlotsTarget {
 
 Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url) {
   WarnOfPlaintext("--store", url);
+  const library::BackendKind* const kind = library::FindBackend(url);
+  if (Status good = kind == nullptr ? Status() : kind->check_url(url); !good.ok()) {
+    return Error{good.error().code, "--store: " + good.error().message};
+  }
   if (url.starts_with("postgres://") || url.starts_with("postgresql://")) {
     return std::unique_ptr<SlotsTarget>(
         std::make_unique<StoreTarget>(nullptr, std::make_unique<slots::postgres::PostgresSlotStore>(
@@ -82,6 +88,10 @@ Result<std::unique_ptr<SlotsTarget>> OpenStore(const std::string& url) {
   }
   if (!url.starts_with("sqlite:") || url.size() == 7) {
     return Error{Code::kInvalidArgument, "--store must be sqlite:FILE or postgres://…"};
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(url.substr(7), ignored)) {
+    return Error{Code::kInvalidArgument, "--store " + url + ": is a directory; expected a file"};
   }
   auto database = sqlite::Database::Open({.path = url.substr(7)});
   if (!database.ok()) return database.error();

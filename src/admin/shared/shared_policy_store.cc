@@ -2,27 +2,14 @@
 
 #include <algorithm>
 
+#include "admin/shared/away.h"
+#include "admin/shared/older_state.h"
+
 namespace weir::policy::shared {
 namespace {
 
 constexpr std::size_t kMaxTasks = 10'000;
 constexpr std::chrono::milliseconds kSaveEvery{1000};
-
-bool IsAway(const Error& error) {
-  return error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
-}
-
-/// The caller's error. Says whether the change was made, unless its commit was not answered.
-Error Away(const Error& why) {
-  if (why.code == Code::kDeadlineExceeded) return why;
-  return {Code::kUnavailable, "the policy database is down; nothing was changed: " + why.message};
-}
-
-/// For calls after one whose change may have been made: they were not begun.
-Error NotBegun(const Error& why) {
-  if (why.code != Code::kDeadlineExceeded) return Away(why);
-  return {Code::kUnavailable, "the policy database does not answer; nothing was changed"};
-}
 
 /// Not every server accepts a zero byte in text.
 Status CheckTexts(const PolicyEdit& edit) {
@@ -263,6 +250,7 @@ void SharedPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
   }
   // If other changes came in between, everything is read before it is put in force.
   changes_ = made->changes == changes_ + 1 ? made->changes : -1;
+  seen_ = std::max(seen_, changes_);
   made_.emplace_back(std::move(done), step.after ? *step.after : *step.before);
 }
 
@@ -305,8 +293,13 @@ Status SharedPolicyStore::ReadIfChanged() {
   }
   Result<Snapshot> snapshot = ledger_->ReadAll();
   if (!snapshot.ok()) return snapshot.error();
+  if (snapshot->changes < seen_) {
+    Report("the policy database has gone back to an older state; policies are as they were then",
+           LacksInWords(latest_, seen_, *snapshot));
+  }
   if (Status put = in_force_.Put(snapshot->policies); !put.ok()) return put;
   ledger_->Accept();
+  seen_ = snapshot->changes;
   latest_ = std::move(snapshot->policies);
   changes_ = snapshot->changes;
   NoteKnown();

@@ -117,6 +117,7 @@ class SharedPolicyStore final : public StoreInForce {
   // Used on the store's thread only.
   PolicyMap latest_;
   std::int64_t changes_ = -1;  // that led to latest_; -1: unknown
+  std::int64_t seen_ = 0;      // the latest that was known
   bool migrated_ = false;
   bool up_ = false;
   Error problem_;

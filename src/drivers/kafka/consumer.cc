@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <initializer_list>
+#include <memory>
 #include <utility>
 
 #include "drivers/kafka/client.h"
@@ -46,6 +48,28 @@ Result<Conf> ConsumerConf(const ConsumerOptions& options) {
   return conf;
 }
 
+// A broker that stands still answers nothing, and librdkafka would wait for it for as long.
+constexpr int kCommitMillis = 5'000;
+constexpr std::chrono::seconds kCloseTimeout{5};
+
+struct DeleteQueue {
+  void operator()(rd_kafka_queue_t* queue) const noexcept { rd_kafka_queue_destroy(queue); }
+};
+struct DeleteEvent {
+  void operator()(rd_kafka_event_t* event) const noexcept { rd_kafka_event_destroy(event); }
+};
+
+/// As rd_kafka_commit, but not for longer than kCommitMillis.
+rd_kafka_resp_err_t CommitSoon(rd_kafka_t* client, const rd_kafka_topic_partition_list_t* offsets) {
+  const std::unique_ptr<rd_kafka_queue_t, DeleteQueue> answers(rd_kafka_queue_new(client));
+  const rd_kafka_resp_err_t asked =
+      rd_kafka_commit_queue(client, offsets, answers.get(), nullptr, nullptr);
+  if (asked != RD_KAFKA_RESP_ERR_NO_ERROR) return asked;
+  const std::unique_ptr<rd_kafka_event_t, DeleteEvent> answer(
+      rd_kafka_queue_poll(answers.get(), kCommitMillis));
+  return answer ? rd_kafka_event_error(answer.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+}
+
 struct DeleteMessage {
   void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
 };
@@ -57,9 +81,19 @@ std::string Text(const void* bytes, std::size_t size) {
 
 }  // namespace
 
+// As rd_kafka_consumer_close, but not for longer than kCloseTimeout. Without a goodbye the group
+// misses it when its session has timed out.
 void Consumer::DeleteClient::operator()(rd_kafka_s* client) const noexcept {
-  rd_kafka_consumer_close(client);
-  rd_kafka_destroy(client);
+  const std::unique_ptr<rd_kafka_queue_t, DeleteQueue> events(rd_kafka_queue_new(client));
+  if (rd_kafka_error_t* failed = rd_kafka_consumer_close_queue(client, events.get())) {
+    rd_kafka_error_destroy(failed);
+  } else {
+    const auto end = std::chrono::steady_clock::now() + kCloseTimeout;
+    while (rd_kafka_consumer_closed(client) == 0 && std::chrono::steady_clock::now() < end) {
+      rd_kafka_queue_poll_callback(events.get(), 50);
+    }
+  }
+  rd_kafka_destroy_flags(client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
 Result<std::unique_ptr<Consumer>> Consumer::Open(const ConsumerOptions& options) {
@@ -131,7 +165,7 @@ Status Consumer::Commit(std::span<const Position> positions) {
     rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), position.partition)->offset =
         position.offset;
   }
-  const rd_kafka_resp_err_t error = rd_kafka_commit(client_.get(), list.get(), 0);
+  const rd_kafka_resp_err_t error = CommitSoon(client_.get(), list.get());
   switch (error) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
       return {};

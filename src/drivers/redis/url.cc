@@ -77,7 +77,13 @@ Status ReadOption(std::string_view name, std::string& value, Address& address) {
     return {};
   }
   if (name == "gather") return ReadGather(value, address);
-  if (!tls.on) return Invalid("options that begin with tls are for rediss://");
+  if (!tls.on && name.starts_with("tls")) {
+    return Invalid("options that begin with tls are for rediss://");
+  }
+  if (!tls.on) {
+    return Invalid("unknown option '" + std::string(name) +
+                   "'; options are tag, spread and gather");
+  }
   // Without the prefix, and verify=on|off: as they were called at first.
   if (name == "tls" && (value == "required" || value == "insecure-no-verify")) {
     tls.verify = value == "required";

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "base/blocking.h"
+#include "base/lasting.h"
 
 namespace weir::sqlite {
 namespace {
@@ -48,11 +50,20 @@ Status MakePrivate(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
     if (errno == EEXIST) return {};
-    return Error{Code::kUnavailable,
-                 path + ": " + std::error_code(errno, std::generic_category()).message()};
+    const std::error_code error(errno, std::generic_category());
+    return Error{CodeOfOpening(error), path + ": " + error.message()};
   }
   ::close(fd);
   return {};
+}
+
+/// Why the file could not be opened; kInvalidArgument if it is something else than a database, so
+/// that it never can be.
+Error CannotOpen(sqlite3* handle, const std::string& path, Error why) {
+  std::error_code ignored;
+  const bool other = (sqlite3_extended_errcode(handle) & 0xff) == SQLITE_NOTADB ||
+                     std::filesystem::is_directory(path, ignored);
+  return {other ? Code::kInvalidArgument : why.code, path + ": " + why.message};
 }
 
 }  // namespace
@@ -68,9 +79,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const Options& options) {
       sqlite3_open_v2(options.path.c_str(), &handle, mode | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Connection> connection(new Connection(handle));
   if (code != SQLITE_OK) {
-    Error error = connection->MakeError(code);
-    error.message = options.path + ": " + error.message;
-    return error;
+    return CannotOpen(handle, options.path, connection->MakeError(code));
   }
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, static_cast<int>(options.busy_timeout.count()));
@@ -78,7 +87,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const Options& options) {
                                           : "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                                             "PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF;";
   if (Status set = connection->Execute(pragmas); !set.ok()) {
-    return Error{set.error().code, options.path + ": " + set.error().message};
+    return CannotOpen(handle, options.path, set.error());
   }
   return connection;
 }

@@ -36,7 +36,7 @@ Status Migrate(Connection& connection, std::string_view component,
     if (!version.ok()) {
       step = version.error();
     } else if (*version > newest) {
-      step = Error{Code::kFailedPrecondition,
+      step = Error{Code::kInvalidArgument,  // a retry cannot help
                    "the data of '" + std::string(component) + "' has version " +
                        std::to_string(*version) + ", but this program knows only " +
                        std::to_string(newest) + ": it was written by a newer version of weir"};

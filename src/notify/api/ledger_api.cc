@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/got.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "notify/api/ledger_json.h"
@@ -70,7 +71,8 @@ Result<MessageQuery> ReadMessageQuery(const http::Request& request) {
   query.user_id = std::move(*user);
   if (const auto state = QueryValue(request.query, "state")) {
     query.state = ParseMessageState(*state);
-    if (!query.state) return Invalid("state must be QUEUED, FAILED, SENT, DEAD or DROPPED");
+    if (!query.state)
+      return Invalid("state must be QUEUED, FAILED, SENT, DEAD or DROPPED" + Got(*state));
   }
   if (query.user_id.empty() && !query.state) return Invalid("give userId, state or both");
   Result<std::size_t> limit = LimitOf(request);

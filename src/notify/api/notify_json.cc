@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/got.h"
 #include "base/json_writer.h"
 #include "notify/event.h"
 #include "protocol/http/json_body.h"
@@ -65,19 +66,20 @@ Result<std::string> Id(const dom::element& element) {
   if (element.get(text) == simdjson::SUCCESS) return std::string(text);
   std::int64_t number = 0;
   if (element.get(number) == simdjson::SUCCESS) return std::to_string(number);
-  return Invalid("userId must be a string");
+  return Invalid("userId must be a string" + GotJson(simdjson::minify(element)));
 }
 
 Result<std::string> Text(const dom::element& element, const char* name) {
   std::string_view text;
   if (element.get(text) == simdjson::SUCCESS) return std::string(text);
-  return Invalid(std::string(name) + " must be a string");
+  return Invalid(std::string(name) + " must be a string" + GotJson(simdjson::minify(element)));
 }
 
 Result<std::int64_t> Number(const dom::element& element, const char* name) {
   std::int64_t number = 0;
   if (element.get(number) == simdjson::SUCCESS) return number;
-  return Invalid(std::string(name) + " must be a whole number");
+  return Invalid(std::string(name) + " must be a whole number" +
+                 GotJson(simdjson::minify(element)));
 }
 
 /// A number is in minutes; text has a unit: "90m", "2h", "PT1H".
@@ -87,7 +89,7 @@ Result<std::int64_t> Minutes(const dom::element& element) {
   const Result<std::chrono::nanoseconds> span = ParseDuration(text);
   if (!span.ok()) return Invalid("timeWindow: " + span.error().message);
   if (*span % std::chrono::minutes(1) != std::chrono::nanoseconds(0)) {
-    return Invalid("timeWindow must be whole minutes, got '" + std::string(text) + "'");
+    return Invalid("timeWindow must be whole minutes" + Got(text));
   }
   return *span / std::chrono::minutes(1);
 }
@@ -105,8 +107,11 @@ void AppendSettings(JsonWriter& json, const notify::UserLimit& limit) {
 
 /// Parses the limit in a body; without a user in the path, the body must name one.
 Result<notify::UserLimit> LimitIn(std::string_view body, std::optional<std::string> user_id) {
+  constexpr std::array<std::string_view, 6> kKnown = {"userId",     "user_id",    "rateLimit",
+                                                      "rate_limit", "timeWindow", "time_window"};
   Result<Fields> fields = Fields::Parse(body);
   if (!fields.ok()) return fields.error();
+  if (Status s = fields->CheckSpelling(kKnown); !s.ok()) return s.error();
   std::optional<dom::element> user;
   if (!user_id) user = fields->Require("userId", "user_id");
   const std::optional<dom::element> limit = fields->Require("rateLimit", "rate_limit");
@@ -146,7 +151,8 @@ Result<bool> ParseKeepCount(std::string_view body) {
   if (Status s = fields->CheckSpelling(kKnown); !s.ok()) return s.error();
   const std::optional<dom::element> field = fields->Find("keepCount", "keep_count");
   bool keep = false;
-  if (field && field->get(keep) != simdjson::SUCCESS) return Invalid("keepCount must be a boolean");
+  if (field && field->get(keep) != simdjson::SUCCESS)
+    return Invalid("keepCount must be a boolean" + GotJson(simdjson::minify(*field)));
   return keep;
 }
 

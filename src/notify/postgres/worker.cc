@@ -9,7 +9,7 @@ namespace weir::notify::postgres {
 namespace {
 
 constexpr std::chrono::seconds kMigrateTimeout{3};
-constexpr std::chrono::seconds kSweepInterval{60};
+constexpr std::chrono::milliseconds kSweepInterval{60'000};
 
 using weir::postgres::Connection;
 using weir::postgres::Params;
@@ -47,7 +47,7 @@ void PostgresGateway::Worker::Open() {
   parts_->post = [weak = weak_from_this()](std::function<void()> task) {
     if (const auto self = weak.lock()) self->worker_.Post(std::move(task));
   };
-  Sweep();
+  Sweep(kSweepInterval);
   worker_.Start();
 }
 
@@ -188,18 +188,23 @@ void PostgresGateway::Worker::RunTogether(std::vector<std::pair<const char*, Par
   locking_.Send("COMMIT", {}, take);
 }
 
-void PostgresGateway::Worker::Sweep() {
-  sweep_timer_.expires_after(kSweepInterval);
+// As long as there is a whole set, another follows: what comes in must not outrun it.
+void PostgresGateway::Worker::Sweep(std::chrono::milliseconds pause) {
+  sweep_timer_.expires_after(pause);
   sweep_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || parts_->closed) return;
-    if (worker_.tables_made()) {
-      reads_.Send(kSweepKeys, std::move(Params().Int(NowMicros(parts_->clock) - kKeyLifetime)),
-                  [](weir::postgres::Answer) {});
-      reads_.Send(kSweepMessages,
-                  std::move(Params().Int(NowMicros(parts_->clock) - kMessageLifetime)),
-                  [](weir::postgres::Answer) {});
-    }
-    Sweep();
+    if (!worker_.tables_made()) return Sweep(kSweepInterval);
+    const Micros now = NowMicros(parts_->clock);
+    auto more = std::make_shared<bool>(false);
+    const auto take = [more](const weir::postgres::Answer& answer) {
+      *more = *more || (answer.status.ok() && answer.rows.affected() == kSweepSet);
+    };
+    reads_.Send(kSweepKeys, std::move(Params().Int(now - kKeyLifetime).Int(kSweepSet)), take);
+    reads_.Send(kSweepMessages, std::move(Params().Int(now - kMessageLifetime).Int(kSweepSet)),
+                [this, more, take](const weir::postgres::Answer& answer) {
+                  take(answer);
+                  if (!parts_->closed) Sweep(*more ? kSweepPause : kSweepInterval);
+                });
   });
 }
 

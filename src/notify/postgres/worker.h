@@ -75,7 +75,8 @@ class PostgresGateway::Worker : public std::enable_shared_from_this<Worker> {
   std::vector<Ask> TakeBatch(std::vector<std::string>& users);
   void Release(weir::postgres::Connection* connection, const std::vector<std::string>& users);
   void Answer(const Waiting& waiting, Error error);
-  void Sweep();
+  /// After a pause.
+  void Sweep(std::chrono::milliseconds pause);
 
   const Options options_;
   const std::shared_ptr<TransactionParts> parts_;

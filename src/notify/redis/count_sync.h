@@ -44,6 +44,8 @@ class CountSync {
   bool calling() const noexcept { return calling_; }
   bool HasUnsynced(const std::string& user_id) const { return unsynced_.contains(user_id); }
   std::size_t users() const noexcept { return unsynced_.size(); }
+  /// Confirmed sends that the table does not know yet.
+  std::size_t messages() const noexcept { return accepted_.size() + sent_accepted_.size(); }
 
  private:
   void Forget(const std::string& user_id, std::int64_t sends);

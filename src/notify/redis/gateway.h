@@ -31,6 +31,8 @@ struct Options {
   std::chrono::milliseconds command_timeout{300};
   std::chrono::milliseconds probe_interval{200};  ///< while it is down
   std::chrono::milliseconds sync_interval{3};     ///< between two calls to the table
+  /// Sends that may be in memory alone while the table cannot be written; then they are refused.
+  std::size_t max_unsynced = 200'000;
 };
 
 /// Decides in Redis and keeps the table of limits up to date: a send takes its place in the user's

@@ -55,6 +55,11 @@ void RedisGateway::Submit(const RequestPtr& request) {
     held_.push_back(request);
     return GoDown({Code::kUnavailable, "the connection was lost"});
   }
+  if (sync_.messages() >= options_.max_unsynced) {
+    return Answer(request, Error{Code::kUnavailable,
+                                 "PostgreSQL is temporarily unavailable: too many sends are not "
+                                 "written there yet"});
+  }
   if (!request->send_key.empty() && !request->key_checked && Now() < keys_elsewhere_until_) {
     return CheckKey(request);
   }

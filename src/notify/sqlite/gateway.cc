@@ -193,8 +193,17 @@ Status SqliteGateway::SweepKeys(Connection& connection, Micros now) {
   next_sweep_ = std::min(next_sweep_, now + kSweepInterval);  // the clock may be set back
   if (now < next_sweep_) return {};
   next_sweep_ = now + kSweepInterval;
-  if (Status s = connection.Run(kSweepKeys, now - kKeyLifetime); !s.ok()) return s;
-  return connection.Run(kSweepMessages, now - kMessageLifetime);
+  bool more = false;
+  const auto sweep = [&](const char* sql, Micros oldest) {
+    Status swept = connection.Run(sql, oldest, kSweepSet);
+    more = more || connection.changes() == kSweepSet;
+    return swept;
+  };
+  if (Status s = sweep(kSweepKeys, now - kKeyLifetime); !s.ok()) return s;
+  Status swept = sweep(kSweepMessages, now - kMessageLifetime);
+  // What comes in must not outrun it.
+  if (more) next_sweep_ = now + std::chrono::microseconds(kSweepPause).count();
+  return swept;
 }
 
 }  // namespace weir::notify::sqlite

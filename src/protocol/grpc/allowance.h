@@ -26,6 +26,9 @@ class Allowance {
     return true;
   }
 
+  /// What comes next counts for `n` more. Whatever that leaves, a second restores the usual rate.
+  void Forgo(std::int64_t n) noexcept { left_ = std::max<std::int64_t>(left_ - n, 0); }
+
   /// Something that justifies `n` more.
   void Earn(std::int64_t n) noexcept { left_ = std::min(ceiling_, left_ + n); }
 

@@ -114,8 +114,8 @@ class Session {
   /// When Expire should be called next, if at all.
   std::optional<Nanos> NextDeadline();
   /// Ends calls whose deadline is `now` or earlier, and the session if its peer has not taken any
-  /// of its answers for too long.
-  void Expire(Nanos now);
+  /// of its answers for too long. True: there are more calls, for another turn.
+  bool Expire(Nanos now);
 
   /// Null if the call is over.
   Call* Find(std::int32_t id) const noexcept;
@@ -150,7 +150,6 @@ class Session {
   bool Take(std::string_view bytes);
   bool Feed(std::string_view bytes);
   void Judge(const FrameHead& frame);
-  void OnControlFrame();
   void OnReset();
   void OnPingAnswered();
   void OnUnsent(std::size_t bytes);

@@ -21,6 +21,19 @@ constexpr std::size_t kWorkAtOnce = 128 << 10;
 /// This many bytes of heads are passed on before the work that they caused is checked.
 constexpr std::size_t kHeadsAtOnce = 512;
 
+/// Calls that are ended in one turn because their time is over: thousands that were begun together
+/// are over together.
+constexpr std::size_t kDueAtOnce = 256;
+
+/// Frames for which nghttp2 looks at every open stream: 130 µs with 16,000 of them. A stream counts
+/// as so many bytes of work, and so many streams as another frame without work.
+constexpr std::size_t kWorkPerStream = 2;
+constexpr std::size_t kStreamsPerFrame = 64;
+
+bool ConcernsAllStreams(std::uint8_t type) noexcept {
+  return type == NGHTTP2_SETTINGS || type == NGHTTP2_GOAWAY;
+}
+
 }  // namespace
 
 void Session::Terminate(std::uint32_t code) {
@@ -37,7 +50,8 @@ bool Session::Take(std::string_view bytes) {
   std::size_t begin = 0;
   while (const auto frame = scanner_.Next(bytes, at, begin)) {
     const bool begins = frame->type == NGHTTP2_HEADERS && frame->stream > history_.last();
-    const bool work = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA;
+    const bool work = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_DATA ||
+                      ConcernsAllStreams(frame->type);
     if (work && (!begins || begin - fed > kHeadsAtOnce)) {
       if (!Feed(bytes.substr(fed, begin - fed))) return false;
       fed = begin;
@@ -84,10 +98,10 @@ void Session::Judge(const FrameHead& frame) {
     default:
       break;
   }
-  OnControlFrame();
-}
-
-void Session::OnControlFrame() {
+  if (ConcernsAllStreams(frame.type)) {
+    worked_ += open_.size() * kWorkPerStream;
+    control_.Forgo(open_.size() / kStreamsPerFrame);
+  }
   if (!control_.Spend(clock_)) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -192,12 +206,14 @@ void Session::NoteBegun(Call& call) {
   call.midway_ = begun;
 }
 
-void Session::Expire(Nanos now) {
+bool Session::Expire(Nanos now) {
   if (stalled_since_ != 0 &&
       now - stalled_since_ >= std::chrono::nanoseconds(options_.write_timeout).count()) {
     Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
   }
+  std::size_t looked_at = 0;
   for (auto next = NextCallDeadline(); next && *next <= now; next = NextCallDeadline()) {
+    if (++looked_at > kDueAtOnce) return true;
     const std::int32_t id = due_.front().second;
     std::pop_heap(due_.begin(), due_.end(), std::greater<>());
     due_.pop_back();
@@ -211,6 +227,7 @@ void Session::Expire(Nanos now) {
       Queue(call);
     }
   }
+  return false;
 }
 
 void Session::EndOverdue(Call& call, Nanos now) {

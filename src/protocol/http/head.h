@@ -51,7 +51,7 @@ struct HeadLimits {
 /// POST would not count.
 inline constexpr const char* kLowerCaseMethod = "the method must be in capital letters";
 
-/// The most elements of one Connection field.
+/// The most elements of all Connection fields of a head.
 inline constexpr std::size_t kMaxNominated = 32;
 
 /// How a body's end is found.

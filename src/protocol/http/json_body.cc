@@ -1,9 +1,11 @@
 #include "protocol/http/json_body.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/got.h"
 #include "base/json_problem.h"
 #include "base/nearest.h"
 
@@ -11,6 +13,26 @@ namespace weir::http {
 namespace {
 
 constexpr std::size_t kSmall = std::size_t{32} << 10U;
+
+/// Of two fields with one name, one reader of JSON takes the first and another the last.
+class NoneTwice {
+ public:
+  explicit NoneTwice(std::span<const std::string_view> fields) : fields_(fields) {}
+
+  /// Whether `name` is one of the fields; an error if it was before.
+  Result<bool> Take(std::string_view name) {
+    const auto found = std::find(fields_.begin(), fields_.end(), name);
+    if (found == fields_.end()) return false;
+    const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(found - fields_.begin());
+    if ((seen_ & bit) != 0) return Invalid("field " + std::string(name) + " is there twice");
+    seen_ |= bit;
+    return true;
+  }
+
+ private:
+  const std::span<const std::string_view> fields_;  // at most 64
+  std::uint64_t seen_ = 0;
+};
 
 std::string Plain(std::string_view name) {
   std::string plain;
@@ -40,20 +62,29 @@ bool HasField(const simdjson::dom::object& object, const char* field) {
   return object[field].get(element) == simdjson::SUCCESS && !element.is_null();
 }
 
+namespace {
+
+/// The end of an error: the field is missing, or not what it must be.
+Error Unfit(const simdjson::dom::object& object, const char* field, const char* wanted) {
+  simdjson::dom::element element;
+  if (object[field].get(element) != simdjson::SUCCESS || element.is_null()) {
+    return Invalid(std::string(field) + " is missing");
+  }
+  return Invalid(std::string(field) + " must be " + wanted + GotJson(simdjson::minify(element)));
+}
+
+}  // namespace
+
 Status ReadText(const simdjson::dom::object& object, const char* field, std::string& into) {
   std::string_view text;
-  if (object[field].get(text) != simdjson::SUCCESS) {
-    return Invalid(std::string(field) +
-                   (HasField(object, field) ? " must be a string" : " is missing"));
-  }
+  if (object[field].get(text) != simdjson::SUCCESS) return Unfit(object, field, "a string");
   into = text;
   return {};
 }
 
 Status ReadNumber(const simdjson::dom::object& object, const char* field, std::int64_t& into) {
   if (object[field].get(into) == simdjson::SUCCESS) return {};
-  return Invalid(std::string(field) +
-                 (HasField(object, field) ? " must be a whole number" : " is missing"));
+  return Unfit(object, field, "a whole number");
 }
 
 Status ReadTextIfAny(const simdjson::dom::object& object, const char* field, std::string& into) {
@@ -67,8 +98,11 @@ Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, s
 Status CheckFields(const simdjson::dom::object& object, std::string_view what,
                    std::initializer_list<std::string_view> fields) {
   constexpr std::size_t kMostShown = 64;
+  NoneTwice once(fields);
   for (const auto& [name, value] : object) {
-    if (std::find(fields.begin(), fields.end(), name) != fields.end()) continue;
+    const Result<bool> known = once.Take(name);
+    if (!known.ok()) return known.error();
+    if (*known) continue;
     return Invalid(std::string(name.substr(0, kMostShown)) + " " + NotAField(name, what, fields));
   }
   return {};
@@ -86,7 +120,9 @@ std::optional<std::string_view> MeantField(std::string_view name,
 
 Status CheckSpelling(const simdjson::dom::object& object,
                      std::span<const std::string_view> fields) {
+  NoneTwice once(fields);
   for (const auto& [name, value] : object) {
+    if (const Result<bool> known = once.Take(name); !known.ok()) return known.error();
     if (const auto meant = MeantField(name, fields)) {
       return Invalid("unknown field " + std::string(name) + "; did you mean " +
                      std::string(*meant) + "?");

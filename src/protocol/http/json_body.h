@@ -35,12 +35,12 @@ Status ReadNumber(const simdjson::dom::object& object, const char* field, std::i
 /// Likewise for a field that may be missing; `into` is then unchanged.
 Status ReadTextIfAny(const simdjson::dom::object& object, const char* field, std::string& into);
 Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, std::int64_t& into);
-/// Refuses any other field: a misspelt one would be silently ignored. `what` names the object:
-/// "a config".
+/// Refuses any other field, and one that is there twice: one that is misspelt would be left out in
+/// silence. `what` the object is: "a config".
 Status CheckFields(const simdjson::dom::object& object, std::string_view what,
                    std::initializer_list<std::string_view> fields);
-/// Refuses fields whose names are nearly one of these, and lets others pass: for bodies that may
-/// contain fields of other programs.
+/// Refuses fields whose names are nearly one of these, or that are there twice, and lets others
+/// pass: for bodies that may carry what is not ours.
 Status CheckSpelling(const simdjson::dom::object& object, std::span<const std::string_view> fields);
 /// The one of `fields` that `name` equals except for capitals, '_', '-' and spaces; nothing if it
 /// is none of them, or exactly one.

@@ -1,6 +1,10 @@
 #include "protocol/http/uri.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/percent.h"
 #include "base/utf8.h"
@@ -41,6 +45,18 @@ Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, s
   if (const auto number = ParseNumber<std::int64_t>(*text, low, high)) return *number;
   return Invalid(std::string(key) + " must be a whole number from " + std::to_string(low) + " to " +
                  std::to_string(high));
+}
+
+Status CheckQuery(std::string_view query, std::initializer_list<std::string_view> names) {
+  QueryReader reader(query);
+  while (const auto pair = reader.Next()) {
+    if (std::find(names.begin(), names.end(), pair->key) != names.end()) continue;
+    const auto nearest = Nearest(pair->key, std::span(names.begin(), names.size()));
+    const std::string name = DecodeQuery(pair->key).value_or(std::string(pair->key));
+    return Invalid("query: unknown parameter '" + name.substr(0, 64) + "'" +
+                   (nearest ? "; did you mean " + std::string(*nearest) + "?" : ""));
+  }
+  return {};
 }
 
 }  // namespace weir::http

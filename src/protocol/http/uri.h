@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,5 +31,9 @@ std::optional<std::string> QueryValue(std::string_view query, std::string_view k
 /// Likewise for a whole number within bounds; `otherwise` if it is absent.
 Result<std::int64_t> QueryNumber(std::string_view query, std::string_view key, std::int64_t low,
                                  std::int64_t high, std::int64_t otherwise);
+
+/// An error for a parameter that is none of `names`: a misspelt one would silently not count, and a
+/// `?version=3` is to keep a change from being lost.
+Status CheckQuery(std::string_view query, std::initializer_list<std::string_view> names);
 
 }  // namespace weir::http

@@ -241,6 +241,9 @@ void RunCommand(Session& session, Buffer& out) {
     WrongArity(reply, spec->name);
   } else if (!session.client().authenticated && !spec->stranger) {
     reply.Error("NOAUTH", "Authentication required.");
+  } else if (spec->keyed && spec->name.starts_with("weir.") && command[1].empty()) {
+    // It would be no bare key, and so under no policy, not even the default one.
+    reply.Error("ERR", "the key must not be empty");
   } else {
     spec->run(session, reply);
   }

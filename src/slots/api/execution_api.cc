@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/got.h"
 #include "base/json_writer.h"
 #include "protocol/http/error.h"
 #include "protocol/http/uri.h"
@@ -47,7 +48,8 @@ Result<DueQuery> ReadQuery(const Request& request) {
   query.limit = static_cast<std::size_t>(*limit);
   if (const auto state = http::QueryValue(request.query, "state")) {
     const std::optional<State> known = ParseState(*state);
-    if (!known) return Invalid("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED");
+    if (!known)
+      return Invalid("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED" + Got(*state));
     query.state = *known;
   }
   if (const auto after = http::QueryValue(request.query, "after")) {

@@ -38,11 +38,12 @@ Status ReadFinish(const dom::object& object, Finish& end) {
   if (Status s = http::CheckSpelling(object, kFinishFields); !s.ok()) return s;
   if (Status s = http::ReadNumber(object, "attempt", end.attempt); !s.ok()) return s;
   if (end.attempt < 1 || end.attempt > 2'000'000'000) {
-    return Invalid("attempt must be the attempt of the claim");
+    return Invalid("attempt must be the attempt of the claim, got " + std::to_string(end.attempt));
   }
   if (Status s = http::ReadNumberIfAny(object, "endedAgoMs", end.ago); !s.ok()) return s;
   if (end.ago < 0 || end.ago > kMaxLease) {
-    return Invalid("endedAgoMs must be from 0 to " + std::to_string(kMaxLease));
+    return Invalid("endedAgoMs must be from 0 to " + std::to_string(kMaxLease) + ", got " +
+                   std::to_string(end.ago));
   }
   if (!end.failed) return {};
   Status s = http::ReadTextIfAny(object, "error", end.error);
@@ -54,7 +55,8 @@ Status ReadFinish(const dom::object& object, Finish& end) {
   if (http::HasField(object, "maxFailures")) {
     if (s = http::ReadNumber(object, "maxFailures", end.most_failures); !s.ok()) return s;
     if (end.most_failures < 1 || end.most_failures > kMaxFailures) {
-      return Invalid("maxFailures must be from 1 to " + std::to_string(kMaxFailures));
+      return Invalid("maxFailures must be from 1 to " + std::to_string(kMaxFailures) + ", got " +
+                     std::to_string(end.most_failures));
     }
   }
   if (!http::HasField(object, "retryTime")) return {};

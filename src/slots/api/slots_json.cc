@@ -135,7 +135,7 @@ Result<Config> ParseConfig(std::string_view body) {
   if (!s.ok()) return s.error();
   std::string size;
   s = http::ReadText(*object, "windowSize", size);
-  if (!s.ok()) return Invalid(s.error().message + ", such as \"PT4S\" or \"4s\"");
+  if (!s.ok()) return Invalid(s.error().message + "; write it like \"PT4S\" or \"4s\"");
   Result<Millis> duration = ParseDuration(size);
   if (!duration.ok()) return Invalid("windowSize " + duration.error().message);
   config.window_size = *duration;

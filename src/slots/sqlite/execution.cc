@@ -244,7 +244,9 @@ Result<bool> IsLast(Connection& connection, const Finish& end) {
   if (end.most_failures == 0 || !end.counts) return false;
   Result<std::optional<StoredSlot>> found = LoadSlot(connection, end.event_id);
   if (!found.ok()) return found.error();
-  return found->has_value() && (*found)->failures + 1 >= end.most_failures;
+  // One that was told before is not another.
+  return found->has_value() && (*found)->claimed_at > 0 &&
+         (*found)->failures + 1 >= end.most_failures;
 }
 
 Result<Finished> Retry(Connection& connection, const Finish& end, Millis now) {

@@ -8,15 +8,19 @@
 namespace weir::slots::sqlite {
 namespace {
 
-// A trigger, so that stores that were never restored pay nothing for it.
-std::string MarkAssignedUntil(Millis until) {
+// Triggers, so that stores which were never restored do not pay for it. See
+// postgres/sql/restoring.sql.
+std::string MarkAssignedAndMoved(const Restored& restored) {
+  const std::string mark =
+      " ON rate_limit_event_slot WHEN new.attempts = 0 AND (new.requested_time <= " +
+      std::to_string(restored.until) + " OR new.created_at <= " + std::to_string(restored.newest) +
+      ") BEGIN UPDATE rate_limit_event_slot SET attempts = 1 WHERE event_id = new.event_id; "
+      "INSERT INTO rate_limit_event_change VALUES (new.event_id, unixepoch() * 1000, '" +
+      kFromBackup + "', ''); END; ";
   return "DROP TRIGGER IF EXISTS rate_limit_event_restored; "
-         "CREATE TRIGGER rate_limit_event_restored AFTER INSERT ON rate_limit_event_slot "
-         "WHEN new.requested_time <= " +
-         std::to_string(until) +
-         " BEGIN UPDATE rate_limit_event_slot SET attempts = 1 WHERE event_id = new.event_id; "
-         "INSERT INTO rate_limit_event_change VALUES (new.event_id, new.created_at, '" +
-         kFromBackup + "', ''); END";
+         "DROP TRIGGER IF EXISTS rate_limit_event_moved; "
+         "CREATE TRIGGER rate_limit_event_restored AFTER INSERT" +
+         mark + "CREATE TRIGGER rate_limit_event_moved AFTER UPDATE OF requested_time" + mark;
 }
 
 }  // namespace
@@ -31,7 +35,7 @@ Result<Restored> MarkFromBackup(weir::sqlite::Connection& connection, Millis now
   if (s.ok()) s = connection.Run(kMarkFromBackup, restored.until);
   if (!s.ok()) return s.error();
   restored.marked = connection.changes();
-  if (Status made = connection.Execute(MarkAssignedUntil(restored.until).c_str()); !made.ok()) {
+  if (Status made = connection.Execute(MarkAssignedAndMoved(restored).c_str()); !made.ok()) {
     return made.error();
   }
   return restored;

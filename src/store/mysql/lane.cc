@@ -1,5 +1,7 @@
 #include "store/mysql/lane.h"
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -92,16 +94,20 @@ bool Lane::Load(sql::Batch& batch, Answer& answer, Nanos& now) {
 }
 
 Lane::Outcome Lane::Write(const sql::Batch& batch) {
-  if (batch.writes().empty()) {
-    // Decided under the locks; how this transaction ends makes no difference.
-    (void)connection_.Run(connection_.commit(), connection_.session());
+  std::span<const sql::Batch::Write> left = batch.writes();
+  const std::uint64_t session = connection_.session();
+  if (left.empty()) {
+    // Decided under the locks; how this transaction ends changes nothing.
+    (void)connection_.Run(connection_.commit(), session);
     return {};
   }
-  sql_.clear();
-  AppendWriteRows(sql_, batch.writes());
+  // Nearly always one packet. Long logs may take several, of which the last one commits.
+  for (sql_.clear(); !(left = AppendWriteRows(sql_, left)).empty(); sql_.clear()) {
+    if (const Answer some = connection_.Run(sql_, session); !some.status.ok()) return Undone(some);
+  }
   sql_ += ';';
   sql_ += connection_.commit();
-  const Answer answer = connection_.Run(sql_, connection_.session());
+  const Answer answer = connection_.Run(sql_, session);
   if (answer.status.ok()) return {};
   if (weir::mysql::IsLost(answer.error)) return {answer.status, answer.error, false};
   return Undone(answer);

@@ -14,6 +14,9 @@ using weir::mysql::AppendLiteral;
 // No row is swept between its creation and the transaction that it was created for.
 constexpr Nanos kNewRowStays = 10'000'000'000;
 
+// Of one packet: less than any usual max_allowed_packet, of which the least was 1 MiB.
+constexpr std::size_t kMostWritten = std::size_t{512} << 10;
+
 }  // namespace
 
 Status Migrate(const std::string& url) {
@@ -59,9 +62,13 @@ void AppendLockRows(std::string& sql, std::span<const std::string_view> ids) {
   sql += ") ORDER BY id FOR UPDATE";
 }
 
-void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes) {
+std::span<const sql::Batch::Write> AppendWriteRows(std::string& sql,
+                                                   std::span<const sql::Batch::Write> writes) {
   sql += "INSERT INTO weir_limits(id, state, fresh_at) VALUES ";
-  for (std::size_t i = 0; i < writes.size(); ++i) {
+  std::size_t i = 0;
+  // A literal has two digits for each byte.
+  for (; i < writes.size() && (i == 0 || sql.size() + 2 * writes[i].state.size() < kMostWritten);
+       ++i) {
     sql += i == 0 ? "(" : ",(";
     AppendLiteral(sql, writes[i].id);
     sql += ',';
@@ -71,6 +78,7 @@ void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes
     sql += ')';
   }
   sql += " ON DUPLICATE KEY UPDATE state = VALUES(state), fresh_at = VALUES(fresh_at)";
+  return writes.subspan(i);
 }
 
 }  // namespace weir::store::mysql

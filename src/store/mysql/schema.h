@@ -23,6 +23,8 @@ weir::mysql::SessionLimits LimitsOf(std::chrono::milliseconds timeout);
 /// `clock` null: the server's.
 void AppendCreateRows(std::string& sql, std::span<const std::string_view> ids, const Clock* clock);
 void AppendLockRows(std::string& sql, std::span<const std::string_view> ids);
-void AppendWriteRows(std::string& sql, std::span<const sql::Batch::Write> writes);
+/// Writes the first rows, as many as fit into a packet, but at least one. Returns the others.
+std::span<const sql::Batch::Write> AppendWriteRows(std::string& sql,
+                                                   std::span<const sql::Batch::Write> writes);
 
 }  // namespace weir::store::mysql

@@ -57,6 +57,12 @@ std::size_t OnField(char* data, std::size_t size, std::size_t count, void* to) {
   return size * count;
 }
 
+/// A receiver that does not answer must not hold up the end of the program. libcurl looks here at
+/// least once a second.
+int OnProgress(void* stopping, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const std::atomic<bool>*>(stopping)->load() ? 1 : 0;
+}
+
 struct FreeList {
   void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
 };
@@ -103,7 +109,9 @@ struct Exporter::Sender {
 
   void AddHeader(const char* line) { fields.reset(curl_slist_append(fields.release(), line)); }
 
-  Result<Answer> Post(const std::string& body, milliseconds timeout) {
+  /// `stopping`: becomes true when the request is to be given up; null: never.
+  Result<Answer> Post(const std::string& body, milliseconds timeout,
+                      const std::atomic<bool>* stopping) {
     MayBlock("exporting traces");
     if (curl == nullptr) return Error{Code::kInternal, "cannot initialize libcurl"};
     Answer answer;
@@ -126,16 +134,20 @@ struct Exporter::Sender {
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &OnField);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, stopping == nullptr ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &OnProgress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, stopping);
     const CURLcode code = curl_easy_perform(curl);
     if (code != CURLE_OK) return Error{Code::kUnavailable, curl_easy_strerror(code)};
     return answer;
   }
 
   /// How many spans the receiver refused, or why the export failed. kUnavailable: worth a retry.
-  Result<std::int64_t> Export(const std::vector<Span>& spans, milliseconds timeout) {
+  Result<std::int64_t> Export(const std::vector<Span>& spans, milliseconds timeout,
+                              const std::atomic<bool>* stopping) {
     const std::string message = Encode(options.origin, spans);
     const bool grpc = options.endpoint.grpc;
-    const Result<Answer> answer = Post(grpc ? Framed(message) : message, timeout);
+    const Result<Answer> answer = Post(grpc ? Framed(message) : message, timeout, stopping);
     if (!answer.ok()) return answer.error();
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -182,7 +194,7 @@ void Exporter::Stop() {
 /// Returns false when it is time to stop.
 bool Exporter::Pause(milliseconds time) {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, time, [this] { return stopping_; });
+  return !wake_.wait_for(lock, time, [this] { return stopping_.load(); });
 }
 
 void Exporter::Run() {
@@ -208,7 +220,8 @@ void Exporter::Send(const std::vector<Span>& spans, bool last) {
   milliseconds pause = options_.backoff;
   const milliseconds timeout = last ? std::min(kLastTimeout, options_.timeout) : options_.timeout;
   for (int attempt = 1;; ++attempt) {
-    const Result<std::int64_t> rejected = sender_->Export(spans, timeout);
+    const Result<std::int64_t> rejected =
+        sender_->Export(spans, timeout, last ? nullptr : &stopping_);
     if (rejected.ok()) {
       const auto refused = std::min(static_cast<std::uint64_t>(*rejected), spans.size());
       failed_.fetch_add(refused, std::memory_order_relaxed);

@@ -53,7 +53,8 @@ class Exporter {
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
-  /// Tries once, for at most a second, to send the waiting spans, and ends the thread. Idempotent.
+  /// Aborts a request in progress within a second, tries once, for at most a second, to send the
+  /// waiting spans, and ends the thread. Idempotent.
   void Stop();
 
   std::uint64_t exported() const noexcept { return exported_.load(std::memory_order_relaxed); }
@@ -77,7 +78,7 @@ class Exporter {
   std::atomic<std::uint64_t> failed_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};
   bool away_ = false;  // the receiver is down; logged once
   std::thread thread_;
 };

@@ -184,6 +184,11 @@ TEST_P(Calendars, ThePastIsRefusedOrMovedToNow) {
   EXPECT_EQ(client().Assign(client().Ask("late", "pay", past)).outcome, Outcome::kPast);
   EXPECT_FALSE(client().Find("late"));
   EXPECT_EQ(client().Reschedule({.event_id = "kept", .requested = past})->outcome, Outcome::kPast);
+  const Millis now = MachineMillis();  // which is past when the store looks at it
+  EXPECT_EQ(client().Assign(client().Ask("now", "pay", now - 1)).outcome, Outcome::kNew);
+  EXPECT_GE(client().Look("now")->slot.scheduled, now);
+  EXPECT_EQ(client().Reschedule({.event_id = "kept", .requested = now - 1})->outcome,
+            Outcome::kNew);
 
   config.past = Past::kNow;
   client().Put(config);

@@ -91,8 +91,25 @@ TEST_P(ExecutionFaults, ADeadLetterThatIsRescheduledHasAllItsFailuresAgain) {
   EXPECT_EQ(fail(true), Finished::kGivenUp);
 }
 
-// The claims carry a time of last year: their leases have ended, and no later claim could have
-// noticed that.
+// The answer was lost: the second report is not of a second failure, nor of a claim of others.
+TEST_P(ExecutionFaults, ReportingTheLastFailureButOneAgainIsHarmless) {
+  client().Put(Pay(5));
+  client().Assign(client().Ask("e", "pay", kNoon));
+  const Claim claim = ClaimAt(kNoon + kWindow);
+  ASSERT_THAT(claim.events, SizeIs(1));
+  const std::vector<Finish> ends = {{.event_id = "e",
+                                     .attempt = 1,
+                                     .failed = true,
+                                     .retry_at = kNoon + 2 * kWindow,
+                                     .most_failures = 2,
+                                     .now = kNoon + kWindow}};
+  EXPECT_EQ(client().Finish(ends).at(0), Finished::kOk);
+  EXPECT_EQ(client().Finish(ends).at(0), Finished::kAlready);
+  EXPECT_EQ(client().Look("e")->state, State::kScheduled);
+}
+
+// The clock of these claims is that of last year: their leases have ended, and nobody has claimed
+// since who would have noticed.
 TEST_P(ExecutionFaults, WhatADispatcherThatIsGoneHadClaimedIsCancelledAfterItsLease) {
   client().Put(Pay(10));
   client().Assign(client().Ask("e", "pay", kNoon));

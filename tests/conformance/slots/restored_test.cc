@@ -84,6 +84,26 @@ TEST_P(RestoredStore, MarksWhatIsAssignedAgainForATimeThatHasPassed) {
   EXPECT_THAT(client().Look("again")->history, SizeIs(1));
 }
 
+// It may have been moved to an earlier time after the backup, and executed: it is not due in the
+// backup, and whoever moves it there again must not execute it unmarked.
+TEST_P(RestoredStore, MarksWhatIsMovedAgain) {
+  client().Put(Pay(10));
+  const Millis later = MachineMillis() + 24 * 3'600'000;
+  client().Assign({client().Ask("earlier", "pay", later), client().Ask("later", "pay", later),
+                   client().Ask("cancelled", "pay", later), client().Ask("stays", "pay", later)});
+  client().Cancel("cancelled");
+  EXPECT_EQ(client().MarkRestored(0).marked, 0);
+
+  ASSERT_TRUE(client().Reschedule({.event_id = "earlier", .requested = kNoon}));
+  ASSERT_TRUE(client().Reschedule({.event_id = "later", .requested = later + kWindow}));
+  ASSERT_TRUE(client().Restore({.event_id = "cancelled"}));
+  ASSERT_TRUE(client().Reschedule({.event_id = "earlier", .requested = kNoon + kWindow}));
+  for (const char* event : {"earlier", "later", "cancelled"}) {
+    EXPECT_EQ(client().Look(event)->attempts, 1) << event;
+  }
+  EXPECT_EQ(client().Look("stays")->attempts, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, RestoredStore, testing::Values("sqlite", "postgres"),
                          [](const auto& param) { return param.param; });
 

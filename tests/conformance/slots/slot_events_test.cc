@@ -166,7 +166,22 @@ TEST_P(SlotEvents, WhoRepeatsARequestIsNotRefusedForAnotherOneInTheBatch) {
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 1)));
 }
 
-// A missing config, or no time left, for one request does not affect the next.
+// The first one means another event; whoever means the one that is there must not be told so.
+TEST_P(SlotEvents, WhoRepeatsARequestIsNotRefusedForAnotherConfigTimeOrTenantInTheBatch) {
+  client().Put(Pay(5));
+  client().Put({.name = "other", .window_size = kWindow, .max_per_window = 2});
+  const Ask there = client().Ask("e", "pay", kNoon);
+  ASSERT_EQ(client().Assign(there).outcome, Outcome::kNew);
+  for (const Ask& first : {client().Ask("e", "other", kNoon), client().Ask("e", "pay", kNoon + 1),
+                           client().Ask("e", "pay", kNoon, "acme")}) {
+    const auto answers = client().Assign(std::vector<Ask>{first, there, first, there});
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      EXPECT_EQ(answers[i].outcome, i % 2 == 0 ? Outcome::kConflict : Outcome::kExisting) << i;
+    }
+  }
+}
+
+// That there is no config, or no time left, for one says nothing about the next.
 TEST_P(SlotEvents, WhoAsksForARefusedIdInTheSameBatchIsNotRefusedForIt) {
   client().Put(Pay(5));
   Config strict = Pay(5);

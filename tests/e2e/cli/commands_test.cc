@@ -114,7 +114,7 @@ TEST_F(Cli, MistakesAreNamedAndCorrected) {
   EXPECT_THAT(said({"serve", "--store-required"}),
               StartsWith("weir: --store-required: requires a value: true: "));
   EXPECT_THAT(said({"check", "a", "--cost", "x"}),
-              StartsWith("weir: --cost: expected a number, got 'x'\n"));
+              StartsWith("weir: --cost: expected a number from 0 to 1099511627776, got 'x'\n"));
   EXPECT_THAT(said({"audit", "--undo", "x"}),
               StartsWith("weir: --undo: expected a number of at least 1, got 'x'"));
   EXPECT_THAT(said({}), StartsWith("weir: a subcommand is required\n"));
@@ -138,6 +138,24 @@ TEST_F(Cli, AProgramThatCannotStartTellsWhetherTryingAgainHelps) {
   EXPECT_EQ(Weir({"proxy", "--upstream", "ftp://127.0.0.1:1"}).exit_code, kUsage);
   EXPECT_EQ(Weir({"sender", "--broker", "kafka://"}).exit_code, kUsage);
   EXPECT_EQ(Weir({"migrate", "--store", "redis://x"}).exit_code, kUsage);
+  const std::string file = File("a file");
+  for (const std::string& folder : {file, file + "/within"}) {
+    const RunResult wrong = Weir(
+        {"serve", "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "off", "--data", folder});
+    EXPECT_EQ(wrong.exit_code, kUsage) << wrong.error_output;
+    EXPECT_THAT(wrong.error_output, HasSubstr("data: cannot create " + folder));
+  }
+  std::filesystem::remove_all(data);
+  std::filesystem::create_directories(data + "/weir.db");
+  EXPECT_EQ(serve({"--http", "127.0.0.1:0"}).exit_code, kUsage);
+  std::filesystem::remove_all(data);
+  std::filesystem::create_directories(data);
+  std::ofstream(data + "/weir.db") << std::string(1000, 'x');
+  EXPECT_EQ(serve({"--http", "127.0.0.1:0"}).exit_code, kUsage);
+  std::filesystem::remove_all(data);
+  const RunResult silent = serve({"--http", "off"});
+  EXPECT_EQ(silent.exit_code, kUsage);
+  EXPECT_THAT(silent.error_output, HasSubstr("http, grpc and resp are all off"));
   // The port may be free a moment later.
   const RunResult taken = serve({"--http", "127.0.0.1:" + std::to_string(port_)});
   EXPECT_EQ(taken.exit_code, 1);
@@ -441,7 +459,7 @@ TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
   // JSON escapes: a terminal escape sequence cannot be in a name at all; the rest can.
   EXPECT_EQ(Weir({"policy", "apply", File("{\"key\":\"a\\u001b[31m\",\"type\":\"TOKEN_BUCKET\"}")})
                 .exit_code,
-            kRefused);
+            kUsage);
   for (const std::string name :
        {"<script>alert(1)</script>", "quote's \\\"and\\\" more", "bidi \\u202eevil\\u2066"}) {
     EXPECT_EQ(

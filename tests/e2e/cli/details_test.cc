@@ -53,12 +53,14 @@ TEST_F(Details, WhatCannotBeUndoneNamesAllThatCan) {
 }
 
 TEST_F(Details, AnUndoByNameSaysWhereTheNumbersAre) {
-  EXPECT_THAT(Weir({"policy", "undo", "free-42"}).error_output,
-              StartsWith("weir: change: expected a number, got 'free-42'; see `weir audit "
-                         "free-42`\n"));
-  EXPECT_THAT(Weir({"policy", "rollback", "p", "last"}).error_output,
-              StartsWith("weir: version: expected a number, got 'last'; see `weir policy "
-                         "history`\n"));
+  EXPECT_THAT(
+      Weir({"policy", "undo", "free-42"}).error_output,
+      StartsWith("weir: change: expected a number of at least 1, got 'free-42'; see `weir audit "
+                 "free-42`\n"));
+  EXPECT_THAT(
+      Weir({"policy", "rollback", "p", "last"}).error_output,
+      StartsWith("weir: version: expected a number of at least 1, got 'last'; see `weir policy "
+                 "history`\n"));
 }
 
 TEST_F(Details, TheAuditLogShowsWhatWasMade) {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 MOST_LINES, COLUMNS = 40, 100
-GROUPS = "Run|Use a running service|Try before you enforce|Other|Subcommands"
+GROUPS = "Run|Use a running service|Try before you enforce|Subcommands"
 
 
 def run(*words, text=None):
@@ -47,7 +47,7 @@ def check_bash(weir):
 
 def main():
     weir = sys.argv[1]
-    found = list(commands(weir))
+    found = list(commands(weir)) + [("completion",)]
     for path in found:
         check_help(weir, path)
     for needed in ("audit", "check", "explain", "policy", "reset", "top", "status", "notify", "replay", "slots"):

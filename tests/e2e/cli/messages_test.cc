@@ -90,7 +90,7 @@ TEST_F(Messages, APolicyThatNoRequestMeetsIsWarnedOf) {
       File("policies: [{name: j, match: {method: get}, " + quota + "}]\n", "given.yaml");
   const std::string warning =
       "weir: warning: j: the policy applies to no request: method 'get': methods are upper case\n";
-  EXPECT_EQ(Weir({"policy", "apply", "--dry-run", file}).error_output, warning);
+  EXPECT_THAT(Weir({"policy", "apply", "--dry-run", file}).error_output, StartsWith(warning));
   const RunResult applied = Weir({"policy", "apply", file});
   EXPECT_EQ(applied.exit_code, kOk);
   EXPECT_THAT(applied.error_output, StartsWith(warning));
@@ -160,11 +160,21 @@ TEST_F(Messages, AnUndoSaysWhichChangeCameLaterAndWhichOptionIsMissing) {
   EXPECT_EQ(Weir({"audit", "--expires", "2h"}).exit_code, kUsage);
 }
 
+TEST_F(Messages, AnUndoOfWhatWasUndoneSaysHowToMakeItAgain) {
+  ASSERT_EQ(Weir({"policy", "apply", File(R"({"key":"p","type":"TOKEN_BUCKET"})")}).exit_code, kOk);
+  ASSERT_EQ(Weir({"policy", "delete", "p"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"audit", "--undo", "2"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"audit", "--undo", "2"}).error_output,
+            "weir: 409: change 2 was already undone by change 3; undo that to make it again\n");
+}
+
 TEST_F(Messages, AFileThatIsNoPolicyFileIsCalledWhatItIs) {
   const auto said = [&](const std::string& text, const std::string& name) {
     return Weir({"policy", "apply", File(text, name)}).error_output;
   };
-  EXPECT_THAT(said(R"({"key": "p", )", "p.json"), HasSubstr(": not valid JSON or YAML: "));
+  EXPECT_THAT(said(R"({"key": "p", )", "p.json"),
+              EndsWith("p.json:1:14: not valid JSON: the text ends here; expected a name in double "
+                       "quotes\n"));
   EXPECT_THAT(said("a: [", "p.yaml"), HasSubstr(": not valid YAML: "));
   EXPECT_THAT(said("eventId,time\n", "feed.csv"), HasSubstr("feed.csv:1:1: expected a mapping"));
 }
@@ -175,6 +185,30 @@ TEST_F(Messages, TimesAreReadAndShownPlainly) {
   EXPECT_THAT(Weir({"status", "--timeout", "5ms"}).error_output, HasSubstr("got '0.005'"));
   EXPECT_EQ(Weir({"status", "--timeout", "9500ms"}).exit_code, kOk);
   EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr(" (or 500ms, 2m)"));
+}
+
+// The service need not be asked what the command line may not say.
+TEST_F(Messages, NumbersOutOfRangeAreMistakesOnTheCommandLine) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", "a", "--cost", "-1"},
+        {"check", "a", "--cost", "1.5"},
+        {"explain", "a", "--cost", "1099511627777"},
+        {"reserve", "a", "--cost", "-1"},
+        {"reserve", "a", "--expires", "25h"},
+        {"settle", "r", "--cost", "-1"},
+        {"policy", "rollback", "burst", "0"},
+        {"policy", "undo", "0"},
+        {"notify", "config", "u", "--limit", "0", "--window", "60"},
+        {"notify", "config", "u", "--limit", "5", "--window", "0"},
+        {"notify", "config", "u", "--limit", "5", "--window", "90s"},
+        {"notify", "config", "u", "--limit", "5", "--window", "525601"},
+        {"slots", "config", "set", "c", "--window", "4s", "--max", "0"},
+        {"slots", "config", "set", "c", "--window", "4s", "--max", "1", "--headroom", "-1"},
+        {"slots", "config", "set", "c", "--window", "4s", "--max", "1", "--fair-windows", "-1"}}) {
+    const RunResult run = Weir(words);
+    EXPECT_EQ(run.exit_code, kUsage) << words[0] << ' ' << words[1] << ": " << run.error_output;
+    EXPECT_THAT(run.error_output, HasSubstr(": expected ")) << words[0];
+  }
 }
 
 TEST_F(Messages, ARequestThatNoPolicyIsForGetsAHint) {
@@ -198,7 +232,10 @@ TEST_F(Messages, ADispatcherWaitsForItsConfigAndSaysSoOnce) {
     return dispatcher.error_output().find(text) != std::string::npos;
   };
   ASSERT_TRUE(WaitUntil([&] { return said("cannot claim events"); }));
-  EXPECT_THAT(dispatcher.error_output(), HasSubstr("there is no config 'later'"));
+  EXPECT_THAT(dispatcher.error_output(),
+              AllOf(HasSubstr("there is no config 'later'"),
+                    HasSubstr("the config does not exist; waiting"),
+                    HasSubstr("weir slots config set later --window 4s --max 100")));
   ASSERT_EQ(Weir({"slots", "config", "set", "later", "--window", "4s", "--max", "9"}).exit_code,
             kOk);
   ASSERT_TRUE(WaitUntil([&] { return said("claiming events again"); }));
@@ -206,6 +243,72 @@ TEST_F(Messages, ADispatcherWaitsForItsConfigAndSaysSoOnce) {
   EXPECT_EQ(log.find("cannot claim events"), log.rfind("cannot claim events")) << log;
   dispatcher.Signal(SIGTERM);
   EXPECT_EQ(dispatcher.Wait(), 0);
+}
+
+// A retry cannot help, so it must look neither like a service that is down nor like one that
+// forbids.
+TEST_F(Messages, AValueThatCannotBeRightIsAUsageError) {
+  const auto usage = [this](std::vector<std::string> words, const std::string& said) {
+    const RunResult wrong = Weir(words);
+    EXPECT_EQ(wrong.exit_code, kUsage) << wrong.error_output;
+    EXPECT_THAT(wrong.error_output, StartsWith("weir: " + said));
+  };
+  usage({"check", "a", "--timeout", "nan"}, "--timeout: expected a number from 0.01 to 86400");
+  usage({"bench", "http", "--rate", "nan"}, "--rate: expected a number from 0 to 100000000");
+  const std::string range = "--cost: expected a number from 0 to 1099511627776, got '";
+  usage({"check", "a", "--cost", "-1"}, range + "-1'");
+  usage({"explain", "a", "--cost", "99999999999999999999"}, range + "99999999999999999999'");
+  usage({"reserve", "a", "--cost", "0"}, "--cost: expected a number from 1 to 1099511627776");
+  usage({"check", "a", "--cost", "1", "--cost", "2"}, "--cost: may be given only once: ");
+  usage({"policy", "diff", "a", "1", "2", "3"}, "versions: takes at most 2 values: ");
+  usage({"serve", "--unmatched"}, "--unmatched: requires a value: ");  // the help does not show it
+  // What only the service knows.
+  usage({"reserve", "a", "--expires", "2d"}, "400: expiresAfterMs: must be an integer from 1 to ");
+}
+
+TEST_F(Messages, AFileOfTheCommandLineThatCannotBeUsedIsNamed) {
+  const std::string folder = dir_.path().string();
+  const std::string empty = File("", "empty.pem");
+  const std::string https = "https://127.0.0.1:" + std::to_string(port_);
+  const RunResult is_folder = Weir({"check", "a", "--url", https, "--ca", folder});
+  EXPECT_EQ(is_folder.exit_code, kUsage);
+  EXPECT_EQ(is_folder.error_output, "weir: --ca " + folder + ": is a directory; expected a file\n");
+  const RunResult no_certificate = Weir({"check", "a", "--url", https, "--ca", empty});
+  EXPECT_EQ(no_certificate.exit_code, kUsage);
+  EXPECT_EQ(no_certificate.error_output, "weir: --ca " + empty + ": contains no PEM certificate\n");
+  const std::string caps = File("userId,rateLimit,timeWindow\nu,x,1\n", "caps.csv");
+  EXPECT_EQ(Weir({"notify", "import", caps}).error_output,
+            "weir: " + caps + ": line 2: rateLimit must be a whole number\n");
+  const RunResult beat = Weir({"healthcheck", "--file", folder});
+  EXPECT_EQ(beat.exit_code, kNo);
+  EXPECT_THAT(beat.error_output, HasSubstr(folder + ": not a file"));
+}
+
+TEST_F(Messages, ASenderSaysWhatIsWrongBeforeItWaitsForKafka) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
+      {{"--broker", "foo"}, "--broker foo: "},
+      {{"--store", "mysql://db/x"}, "--store must be postgres://"},
+      {{"--store", "postgres://db/x?no_such_option=1"}, "--store: postgres:// URL"},
+      {{"--metrics", "99999"}, "--metrics 99999: must be an IP address and port"},
+      {{"--provider", "foo"}, "--provider: provider of all channels: must be console:"}};
+  for (const auto& [words, said] : all) {
+    // Nobody listens there, and Kafka's library would try for a long time.
+    std::vector<std::string> line = {"sender", "--data", (dir_ / "sender").string()};
+    if (words.front() != "--broker") line.insert(line.end(), {"--broker", "kafka://127.0.0.1:1"});
+    line.insert(line.end(), words.begin(), words.end());
+    const RunResult wrong = Weir(line);
+    EXPECT_EQ(wrong.exit_code, kUsage) << said;
+    EXPECT_THAT(wrong.error_output, StartsWith("weir: " + said));
+  }
+}
+
+TEST_F(Messages, TheDefaultPolicyIsChangedInTheConfiguration) {
+  for (const char* word : {"shadow", "enforce", "delete"}) {
+    const RunResult refused = Weir({"policy", word, "default"});
+    EXPECT_EQ(refused.exit_code, kRefused) << word << refused.error_output;
+    EXPECT_THAT(refused.error_output,
+                AllOf(HasSubstr("'default' is the default policy"), HasSubstr("default_policy")));
+  }
 }
 
 }  // namespace

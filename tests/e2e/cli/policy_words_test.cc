@@ -53,7 +53,7 @@ class PolicyWords : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     if (!line.starts_with("GET ")) {
       changes_.push_back(line.substr(0, line.rfind(' ')));
-      return change_;
+      return changes_.back() == refused_ ? Response(409, kConflict) : change_;
     }
     if (line.starts_with("GET /admin/policies/p ")) return Response(200, kStored);
     if (line.starts_with("GET /admin/policies?")) return Response(200, kOfFile);
@@ -62,6 +62,7 @@ class PolicyWords : public ::testing::Test {
 
   std::mutex mutex_;
   std::string change_ = Response(200, kWarned);
+  std::string refused_;               // a method and target that is not answered so
   std::vector<std::string> changes_;  // the methods and targets
   TcpServer server_{[this](TcpConnection& connection) {
     constexpr std::string_view kLength = "Content-Length: ";
@@ -92,6 +93,36 @@ TEST_F(PolicyWords, WhatTheServiceWarnsOfIsPrinted) {
   EXPECT_EQ(applied.exit_code, kOk) << applied.error_output;
   EXPECT_EQ(applied.error_output, "weir: warning: p: keys start full\n");
   EXPECT_THAT(Weir({"enforce", "p"}).error_output, HasSubstr("keys start full"));
+}
+
+// As a proxy in between answers: in a format of its own.
+TEST_F(PolicyWords, AnAnswerThatIsNotTheServicesIsNamedByItsStatus) {
+  change_ = Response(502, "<html>");
+  EXPECT_THAT(Weir({"enforce", "p"}).error_output, HasSubstr("502: the service gave no reason"));
+  TcpServer proxy([](TcpConnection& connection) {
+    connection.ReadThrough("\r\n\r\n");
+    connection.Send(Response(502, "<html>"));
+  });
+  const RunResult forecast = RunProgram({Program(), "slots", "forecast", "--url",
+                                         "http://127.0.0.1:" + std::to_string(proxy.port()),
+                                         "--config", "c", "--count", "1", "--at", "now"});
+  EXPECT_NE(forecast.exit_code, kOk);
+  EXPECT_THAT(forecast.error_output, HasSubstr("status 502"));
+}
+
+// Everything would have been taken; then somebody else was faster.
+TEST_F(PolicyWords, AnApplyThatFailsOnItsWaySaysHowFarItCame) {
+  refused_ = "POST /admin/policies";
+  const RunResult applied = Weir({"apply", dir_.Write("given.json", R"([
+    {"key":"p","type":"FIXED_WINDOW","capacity":9,"windowSeconds":60},
+    {"key":"y","type":"FIXED_WINDOW"}, {"key":"z","type":"FIXED_WINDOW"}])")
+                                               .string()});
+  EXPECT_EQ(applied.exit_code, kRefused);
+  EXPECT_THAT(applied.error_output, HasSubstr("weir: 409: the policy was changed meanwhile\n"
+                                              "weir: applied 1 of 3 changes; not applied: y, z\n"));
+  EXPECT_THAT(changes_, ElementsAre("POST /admin/policies/p/check", "POST /admin/policies/y/check",
+                                    "POST /admin/policies/z/check", "PUT /admin/policies/p",
+                                    "POST /admin/policies"));
 }
 
 }  // namespace

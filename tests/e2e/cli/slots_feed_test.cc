@@ -218,6 +218,31 @@ TEST_F(SlotsFeed, AnInterruptedImportOfAnotherFeedDoesNotSkipPayments) {
   EXPECT_EQ(StatusOf("new-2"), 404) << "nothing is done before that is decided";
 }
 
+// It would be replaced by the results, which have no payloads.
+TEST_F(SlotsFeed, TheFeedIsNotOverwrittenWithItsResults) {
+  const std::string text = "eventId,payload\na,10 EUR\n";
+  const std::string feed = dir_.Write("feed.csv", text).string();
+  const RunResult run =
+      Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet", "--out", feed});
+  EXPECT_EQ(run.exit_code, kFailed) << run.output;
+  EXPECT_THAT(run.error_output, HasSubstr("is the feed; give another file for the results"));
+  EXPECT_EQ(Results("feed.csv"), text);
+  EXPECT_EQ(StatusOf("a"), 404);
+}
+
+TEST_F(SlotsFeed, AnInterruptedImportGoesOnBehindALineBreakInAnId) {
+  const char* const text = R"({"eventId":"a\nb","configName":"c\nd"}
+{"eventId":"ok"}
+)";
+  EXPECT_EQ(Import("feed.jsonl", text).exit_code, kSomeRefused);
+  const std::string results = Results("feed.slots.csv");
+  EXPECT_THAT(results, HasSubstr("\na\\nb,c\\nd,,,,,INVALID: line 1: eventId must be UTF-8"));
+  dir_.Write("feed.slots.csv.part", results);
+  const RunResult again = Import("feed.jsonl", text);
+  EXPECT_EQ(again.exit_code, kSomeRefused) << again.error_output;
+  EXPECT_THAT(again.output, HasSubstr("2 already assigned"));
+}
+
 TEST_F(SlotsFeed, AnInterruptedImportGoesOnAfterItsLastAnswer) {
   Import("feed.csv", "eventId,requestedTime\n\"a,1\",2030-06-03T09:00:00Z\nbad,soon\n");
   const std::string both = Results("feed.slots.csv");

@@ -48,6 +48,20 @@ TEST(ConfigCheck, GoodFilesAreOk) {
   EXPECT_THAT(of_config.out, HasSubstr(config + ": ok"));
 }
 
+TEST(ConfigCheck, NamesThatAreThereTwiceAreNamedTogetherAtTheirPlaces) {
+  const test::TempDir folder;
+  const std::string file = folder
+                               .Write("p.yaml", std::string(kGood) +
+                                                    "  - {name: a, match: {}, unlimited: true}\n"
+                                                    "  - {name: b, key: k, unlimited: true}\n"
+                                                    "  - {name: c, key: k, unlimited: true}\n")
+                               .string();
+  const Outcome twice = Check(file);
+  EXPECT_EQ(twice.code, 1);
+  EXPECT_EQ(twice.err, file + ":4:5: policy name 'a' is already used by " + file + ":3:5\n" + file +
+                           ":6:5: key 'k' is already used by " + file + ":5:5\n");
+}
+
 // A job that checks the wrong folder must not pass.
 TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   const test::TempDir folder;
@@ -56,6 +70,55 @@ TEST(ConfigCheck, AFolderWithoutPolicyFilesIsAnError) {
   EXPECT_THAT(empty.err,
               HasSubstr(folder.path().string() + ": has no policy files (.yaml or .yml)"));
   EXPECT_THAT(empty.out, Not(HasSubstr("ok")));
+}
+
+TEST(ConfigCheck, WhatSeveralPoliciesHaveWrongBeginsWithItsPlace) {
+  const test::TempDir folder;
+  const std::string twice =
+      folder
+          .Write("p.yaml", std::string(kGood) +
+                               "  - {name: a, match: {user: bob}, quota: {fixed_window: "
+                               "{limit: 3, window: 1s}}}\n")
+          .string();
+  EXPECT_EQ(Check(twice).err,
+            twice + ":4:5: policy name 'a' is already used by " + twice + ":3:5\n");
+}
+
+// `weir serve` would not start with any of them.
+TEST(ConfigCheck, UrlsAreReadWithTheirOptions) {
+  const test::TempDir folder;
+  const auto wrong = [&folder](const std::string& text, const std::string& said) {
+    const std::string config = folder.Write("weir.yaml", text + "\n").string();
+    const Outcome check = Check(config);
+    EXPECT_EQ(check.code, 1) << text;
+    EXPECT_THAT(check.err, HasSubstr(config + ":1:" + said));
+  };
+  wrong("store: \"redis://h?gahter=1ms\"", "8: store: redis URL: unknown option 'gahter'");
+  wrong("store: \"redis://\"", "8: store: redis URL: the host is missing");
+  wrong("stores: { a: \"mysql://h\" }", "9: stores: a: mysql:// URL: the database is missing");
+  wrong("policy_store: \"postgres://h/d?no_such=1\"", "15: policy_store: postgres:// URL");
+  wrong("notify: { cache: \"redis://h?tls=on\" }", "18: notify.cache: redis URL");
+  wrong("notify: { providers: \"smtp://h\" }", "22: notify.providers: provider of all channels");
+}
+
+TEST(ConfigCheck, AnEnvoyConfigurationOfZeroBytesIsAnError) {
+  const test::TempDir folder;
+  const std::string empty = folder.Write("envoy.yaml", "").string();
+  test::WeirProcess check({"config", "check", "--envoy", empty}, {});
+  EXPECT_EQ(check.process().Wait().value_or(-1), 1);
+  EXPECT_EQ(check.process().error_output(), empty + ": is empty\n");
+  test::WeirProcess import({"config", "import", empty}, {});
+  EXPECT_EQ(import.process().Wait().value_or(-1), 2);
+}
+
+TEST(ConfigCheck, AServiceThatWouldListenNowhereIsAnError) {
+  const test::TempDir folder;
+  const std::string off = "listen: {http: \"off\", grpc: \"off\", resp: \"off\"}\n";
+  const Outcome silent = Check(folder.Write("weir.yaml", off).string());
+  EXPECT_EQ(silent.code, 1);
+  EXPECT_THAT(silent.err, HasSubstr("weir.yaml: listen: http, grpc and resp are all off"));
+  const std::string proxy = off + "proxy: {upstream: http://127.0.0.1:9}\n";
+  EXPECT_EQ(Check(folder.Write("proxy.yaml", proxy).string()).code, 0);
 }
 
 TEST(ConfigCheck, ErrorsOfTheConfigurationDoNotHideThoseOfItsPolicies) {

@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -204,6 +206,18 @@ TEST_F(SenderProgram, AWebhookGetsEachEventAndItsRefusalIsADeadLetter) {
   const std::vector<KafkaMessage> dead = DeadLetters();
   ASSERT_EQ(dead.size(), 1);
   EXPECT_THAT(dead[0].headers, HasSubstr("422"));
+}
+
+// Neither a commit nor the goodbye to the group waits for its answer.
+TEST_F(SenderProgram, EndsWhenToldToAlthoughTheBrokerStandsStill) {
+  WeirProcess sender(Args());
+  Put("id-1", "42", "hello");
+  ASSERT_TRUE(WaitForSent(sender, 1)) << sender.process().error_output();
+  broker_->Pause();
+  sender.process().Signal(SIGTERM);
+  const std::optional<int> code = sender.process().Wait(std::chrono::seconds(60));
+  broker_->Resume();
+  EXPECT_EQ(code, 0) << sender.process().error_output();
 }
 
 TEST_F(SenderProgram, SaysWhatIsWrongWithItsOptions) {

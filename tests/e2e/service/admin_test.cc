@@ -123,6 +123,13 @@ TEST_F(Admin, AChangeOfAVersionThatIsGoneIsRefused) {
   EXPECT_THAT(client.Get(path).body, HasSubstr(R"("capacity":7,)"));
   EXPECT_EQ(client.Send("PUT", path + "?version=0", second).status, 400);
   EXPECT_EQ(client.Send("DELETE", path + "?version=x").status, 400);
+  // A misspelt condition would be none.
+  const HttpResponse misspelt = client.Send("PUT", path + "?verson=1", second);
+  EXPECT_EQ(misspelt.status, 400);
+  EXPECT_THAT(misspelt.body, HasSubstr("unknown parameter 'verson'; did you mean version?"));
+  EXPECT_EQ(client.Send("DELETE", path + "?verson=1").status, 400);
+  EXPECT_EQ(client.Send("POST", "/admin/policies?dry_run=true", first).status, 400);
+  EXPECT_EQ(client.Get("/admin/policies?source=fiel").status, 400);
   EXPECT_EQ(client.Send("DELETE", path + "?version=2").status, 204);
 }
 
@@ -227,6 +234,11 @@ TEST_F(Admin, KeysAreFoundByTheirBeginning) {
   EXPECT_THAT(last.body, AllOf(second, Not(first)));
   EXPECT_EQ(last.Header("X-Next-Cursor"), "");
   EXPECT_EQ(client.Get("/admin/metrics?prefix=key%7Cac").body, "[]");
+  // The record of a reservation is beside the bucket, and is no key.
+  ASSERT_EQ(client.Post("/v1/reserve", R"({"key":"kept","cost":3})").status, 200);
+  const std::string reserved = client.Get("/admin/metrics?prefix=key%7Ckept%7C").body;
+  EXPECT_THAT(reserved, HasSubstr(R"("bucket":"key|kept|%reserved:)"));
+  EXPECT_THAT(reserved, Not(HasSubstr(R"("key":)")));
 }
 
 TEST_F(Admin, AnotherSitesPageIsRefused) {

@@ -18,6 +18,7 @@
 namespace weir::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -84,6 +85,20 @@ TEST_F(Lifecycle, AReloadNamesTheSettingsThatNeedARestart) {
       "the configuration file has changed; restart to apply these settings"));
   EXPECT_TRUE(weir_->process().WaitForError("admin.keys, max_keys"));
   EXPECT_THAT(weir_->process().error_output(), Not(HasSubstr("a-new-key")));
+}
+
+TEST_F(Lifecycle, AReloadSaysThatARestartWouldFail) {
+  const auto config = dir_.Write("weir.yaml", "max_keys: 1000\n");
+  Serve({"--config", config.string()});
+  dir_.Write("weir.yaml", "max_keyz: 5\nmax_keys: lots\n");
+  weir_->process().Signal(SIGHUP);
+  const auto said = [this](std::string_view text) {
+    return weir_->process().WaitForError(text).value_or("");
+  };
+  EXPECT_THAT(said("weir.yaml:1:1: unknown setting 'max_keyz'"),
+              AllOf(HasSubstr(" error "), HasSubstr("a restart would fail")));
+  EXPECT_THAT(said("weir.yaml:2:11: max_keys: expected"), HasSubstr("a restart would fail"));
+  EXPECT_THAT(weir_->process().error_output(), Not(HasSubstr("restart to apply")));
 }
 
 TEST_F(Lifecycle, EndsThoughNobodyReadsWhatItPrints) {

@@ -83,7 +83,7 @@ TEST_F(Unmatched, TheBuiltInPolicyOfTheProxyDoesNotAdmitThem) {
                        (dir_ / "data").string(), "--listen", "127.0.0.1:0"});
     return HttpClient(proxy.Port("proxy")).Get("/").status;
   };
-  EXPECT_EQ(status(""), 200);
+  EXPECT_EQ(status("{}"), 200);
   EXPECT_EQ(status("unmatched: deny\n"), 429);
   EXPECT_EQ(status("unmatched: deny\ndefault_policy: {unlimited: true}\n"), 200);
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -97,6 +98,27 @@ TEST_F(Restore, APostgresqlThatWasRestoredIsMarkedWhereItIs) {
   EXPECT_THAT(Dispatched(port, "kept"), HasSubstr(R"("attempt":2,"redelivered":true)"));
   Post(port, "/api/v1/slots", kLost);
   EXPECT_THAT(Dispatched(port, "lost"), HasSubstr(R"("attempt":2,"redelivered":true)"));
+}
+
+// Nothing would be marked, and the payments of the right database would be executed again.
+TEST_F(Restore, ADatabaseThatIsMisspeltIsAnErrorAndIsNotMade) {
+  const std::string misspelt = (dir_ / "wier.db").string();
+  const auto marked =
+      test::RunProgram({test::Program(), "restore", "--store", "sqlite:" + misspelt});
+  EXPECT_EQ(marked.exit_code, 2);
+  EXPECT_EQ(marked.error_output,
+            "weir: " + misspelt + ": cannot be read: No such file or directory\n");
+  EXPECT_FALSE(std::filesystem::exists(misspelt));
+  const std::string other = dir_.Write("other.db", "no database").string();
+  const auto not_ours =
+      test::RunProgram({test::Program(), "restore", "--store", "sqlite:" + other});
+  EXPECT_EQ(not_ours.exit_code, 2);
+  EXPECT_THAT(not_ours.error_output, HasSubstr(other + ": not a database of Weir"));
+  const std::string folder = dir_.path().string();
+  const auto is_folder = test::RunProgram({test::Program(), "restore", folder, "--data", data_});
+  EXPECT_EQ(is_folder.exit_code, 2);
+  EXPECT_EQ(is_folder.error_output, "weir: " + folder + ": is a directory; expected a file\n");
+  EXPECT_FALSE(std::filesystem::exists(data_)) << "a misspelt backup leaves no folder behind";
 }
 
 TEST_F(Restore, AFileThatIsNoBackupReplacesNothing) {

@@ -27,7 +27,7 @@ policies:
     quota: { fixed_window: { limit: 1, window: 100d } }
 )");
     const auto config =
-        dir_.Write("weir.yaml", target.empty() ? "" : "auth: { target: " + target + " }\n");
+        dir_.Write("weir.yaml", target.empty() ? "{}" : "auth: { target: " + target + " }\n");
     Serve({"--policies", policies.string(), "--config", config.string()});
   }
 

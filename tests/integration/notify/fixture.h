@@ -100,6 +100,7 @@ enum class Path { kPostgres, kRedis };
 struct GatewayOptions {
   std::chrono::milliseconds lock_timeout{2000};
   std::size_t connections = 4;
+  std::size_t max_unsynced = 200'000;
 };
 
 class Gateways {
@@ -115,6 +116,7 @@ class Gateways {
     if (path == Path::kRedis) {
       redis::Options cache;
       cache.url = servers.redis.url();
+      cache.max_unsynced = options.max_unsynced;
       auto redis =
           redis::RedisGateway::Open(cache, *postgres_, *postgres_, *servers.publisher, clock);
       if (!redis.ok()) throw std::runtime_error(redis.error().message);

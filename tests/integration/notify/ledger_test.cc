@@ -267,6 +267,7 @@ TEST_F(PostgresLedgerTest, OldMessagesAreSweptInAnyStateButDeadOnes) {
   }
   std::string sweep = kSweepMessages;
   sweep.replace(sweep.find("$1"), 2, "5");
+  sweep.replace(sweep.find("$2"), 2, "10");
   server_->Query(sweep);
   EXPECT_EQ(
       server_->Query("SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM notify_message"),

@@ -139,5 +139,23 @@ TEST_F(NotifyWindows, TwoGatewaysThatDisagreeAboutRedisGrantAtMostTwiceTheLimit)
   EXPECT_EQ(with.SendMany("two", kLimit + 5)[200], kLimit);
 }
 
+// The counts of days must not pile up in memory.
+TEST_F(NotifyWindows, SendsAreRefusedWhenTooManyAreNotInTheTable) {
+  Gateways bounded(*servers_, Path::kRedis, {.max_unsynced = 3});
+  ASSERT_TRUE(bounded.WaitForRedis(true));
+  bounded.Configure("behind", 100, 10);
+  ASSERT_EQ(bounded.Send("behind").status, 200);  // fills the hash
+  ASSERT_TRUE(weir::test::WaitUntil([] { return servers_->CountOf("behind") == "1"; }));
+  servers_->postgres.Pause();
+  std::map<int, int> statuses;
+  Response last;
+  for (int i = 0; i < 5; ++i) ++statuses[(last = bounded.Send("behind")).status];
+  servers_->postgres.Resume();
+  EXPECT_EQ(statuses, (std::map<int, int>{{200, 3}, {503, 2}}));
+  EXPECT_THAT(last.body, testing::HasSubstr("too many sends are not written there yet"));
+  ASSERT_TRUE(weir::test::WaitUntil([] { return servers_->CountOf("behind") == "4"; }));
+  EXPECT_EQ(bounded.Send("behind").status, 200);
+}
+
 }  // namespace
 }  // namespace weir::notify::test

@@ -366,6 +366,35 @@ TYPED_TEST(MysqlFamilyStoreTest, LimitsAreInInnodbWhateverTheServersDefaultIs) {
             "InnoDB");
 }
 
+// Together they are more than the server takes in one packet.
+TYPED_TEST(MysqlFamilyStoreTest, LongLogsOfManyKeysAreWrittenInOneTransaction) {
+  const std::string usual = TestFixture::Server().Query("SELECT @@GLOBAL.max_allowed_packet");
+  TestFixture::Server().Query("SET GLOBAL max_allowed_packet = 1048576");
+  ManualClock clock(Nanos{20'000} * 86'400 * 1'000'000'000);
+  this->options_.clock = &clock;
+  const Quota log = *Quota::SlidingLog(kMaxLimit, 24h);
+  constexpr std::int64_t kCost = kMaxLimit >> 12;  // takes five bytes
+  Client client(*this);
+  for (int i = 0; i < 1000; ++i, clock.Advance(1ms)) client.Charge("k", log, kCost);
+  for (int n = 0; n < 8; ++n) {  // 256 keys, of 8 kB each
+    this->Query("INSERT INTO weir_limits SELECT CONCAT(id, '-', " + std::to_string(n) +
+                "), state, fresh_at FROM weir_limits");
+  }
+  std::vector<std::string> keys = {"k"};
+  for (int n = 0; n < 8; ++n) {
+    for (std::size_t i = keys.size(); i-- > 0;) keys.push_back(keys[i] + "-" + std::to_string(n));
+  }
+  std::vector<Charge> charges;
+  for (const std::string& key : keys) charges.push_back({key, 1, &log});
+  const Client::Group group = client.ChargeAll(charges);
+  TestFixture::Server().Query("SET GLOBAL max_allowed_packet = " + usual);
+  EXPECT_TRUE(group.applied);
+  for (const std::string& key : keys) {
+    EXPECT_EQ(client.Peek(key, log).remaining, kMaxLimit - 1000 * kCost - 1) << key;
+  }
+  this->pool_.reset();
+}
+
 TEST(MysqlPool, RefusesWrongUrlsAndDatabasesAtOnce) {
   sql::PoolOptions options;
   options.url = "mysql://nowhere";

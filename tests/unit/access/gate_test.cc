@@ -130,6 +130,54 @@ TEST_F(GateTest, EveryKeyThatAnAddressHasShownIsHeardAllTheSame) {
   }
 }
 
+// Tokens are renewed every few minutes: whoever could keep them out would lock out everybody.
+TEST_F(GateTest, ANewTokenIsHeardWhateverANeighbourGuesses) {
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)Ask("guess", Operation::kRead);
+  EXPECT_EQ(Ask("eyJbad", Operation::kRead), Verdict::kSlowedDown);
+  EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
+}
+
+TEST_F(GateTest, NotAnyNumberOfNewTokensIsVerifiedForWhoeverGuesses) {
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)Ask("guess", Operation::kRead);
+  for (int i = 0; i < Gate::kNewTokens; ++i) (void)Ask("eyJbad", Operation::kRead);
+  EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kSlowedDown);
+  clock_.Advance(Gate::kNewTokenEvery);
+  EXPECT_EQ(Ask("eyJgood", Operation::kRead), Verdict::kAdmitted);
+}
+
+TEST_F(GateTest, AKeyThatLooksLikeATokenIsGuessedNoSooner) {
+  constexpr std::string_view kKey = "eyJ-is-how-this-key-begins";
+  Gate gate(
+      Keys(), {config::Sha256(kKey)},
+      [](std::string_view) -> std::optional<Bearer> { return std::nullopt; }, clock_);
+  const auto ask = [&gate](std::string_view key) {
+    return gate.Admit({.address = "192.0.2.1", .key = key}, Operation::kRead).verdict;
+  };
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)ask("eyJguess");
+  EXPECT_EQ(ask(kKey), Verdict::kSlowedDown);
+}
+
+TEST_F(GateTest, AKeyInUseIsRememberedHoweverManyTokensOthersShow) {
+  Gate gate(
+      Keys(), {},
+      [](std::string_view) {
+        return Bearer{"alice", kEveryRole};
+      },
+      clock_);
+  const auto ask = [&gate](std::string_view address, const std::string& key) {
+    return gate.Admit({.address = address, .key = key}, Operation::kSend).verdict;
+  };
+  const std::string key(kPayments);
+  ASSERT_EQ(ask("192.0.2.1", key), Verdict::kAdmitted);
+  for (int i = 0; i < 2 * Gate::kWrongKeys; ++i) (void)ask("192.0.2.1", "guess");
+  for (int i = 0; i < 40'000; ++i) {
+    ASSERT_EQ(ask("192.0.2.2", "eyJ" + std::to_string(i)), Verdict::kAdmitted);
+    if (i % 1'000 == 0) {
+      ASSERT_EQ(ask("192.0.2.1", key), Verdict::kAdmitted) << i;
+    }
+  }
+}
+
 TEST_F(GateTest, KeysOfTheRespDoorAreForItAloneAndCannotBeGuessedQuickly) {
   Gate gate({}, {}, {}, clock_, {config::Sha256("a-key-of-redis-clients")});
   EXPECT_FALSE(gate.has_keys());

@@ -32,5 +32,20 @@ TEST(JwksSource, NoPasswordIsInTheLog) {
   ::close(pipe[1]);
 }
 
+// They would be taken for an issuer that is down, and asked again for ever.
+TEST(JwksSource, AFileThatIsMissingIsAMistake) {
+  Tokens tokens({});
+  const auto keys = JwksSource::Open("/no/such/keys.json", "", tokens);
+  ASSERT_FALSE(keys.ok());
+  EXPECT_EQ(keys.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(keys.error().message,
+            "oidc.jwks: /no/such/keys.json: cannot be read: No such file or directory");
+  const auto authority = JwksSource::Open("https://127.0.0.1:1/keys", "/no/such/ca.pem", tokens);
+  ASSERT_FALSE(authority.ok());
+  EXPECT_EQ(authority.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(authority.error().message,
+            "oidc.jwks_ca: /no/such/ca.pem: cannot be read: No such file or directory");
+}
+
 }  // namespace
 }  // namespace weir::access

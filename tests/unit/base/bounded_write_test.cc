@@ -17,10 +17,7 @@ using std::chrono::steady_clock;
 
 class BoundedWrite : public ::testing::Test {
  protected:
-  BoundedWrite() {
-    signal(SIGPIPE, SIG_IGN);
-    EXPECT_EQ(pipe(ends_.data()), 0);
-  }
+  BoundedWrite() { signal(SIGPIPE, SIG_IGN); }
   ~BoundedWrite() override {
     Close(0);
     Close(1);
@@ -31,10 +28,17 @@ class BoundedWrite : public ::testing::Test {
     ends_[end] = -1;
   }
   Status Write(const std::string& bytes, steady_clock::duration patience) {
-    return WriteBy(ends_[1], bytes, steady_clock::now() + patience);
+    return writer_.Write(bytes, steady_clock::now() + patience);
   }
 
-  std::array<int, 2> ends_{-1, -1};
+  static std::array<int, 2> Pipe() {
+    std::array<int, 2> ends{-1, -1};
+    EXPECT_EQ(pipe(ends.data()), 0);
+    return ends;
+  }
+
+  std::array<int, 2> ends_ = Pipe();
+  LineWriter writer_{ends_[1]};
 };
 
 TEST_F(BoundedWrite, GivesUpWhenNobodyReads) {
@@ -57,6 +61,25 @@ TEST_F(BoundedWrite, WaitsForAReader) {
   EXPECT_TRUE(Write(bytes, 60s).ok());
   reader.join();
   EXPECT_EQ(got, bytes.size());
+}
+
+// It would be read as one line with the one that was cut, and be lost with it.
+TEST_F(BoundedWrite, BeginsALineOfItsOwnBehindOneThatWasCut) {
+  ASSERT_FALSE(Write(std::string(1 << 20, 'x') + '\n', 50ms).ok());
+  EXPECT_FALSE(Write("not at all\n", 0ms).ok());
+  std::string got;
+  std::thread reader([&] {
+    std::array<char, 65'536> buffer;
+    while (!got.ends_with("last\n")) {
+      const ssize_t n = read(ends_[0], buffer.data(), buffer.size());
+      if (n <= 0) return;
+      got.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+  });
+  EXPECT_TRUE(Write("next\n", 60s).ok());
+  EXPECT_TRUE(Write("last\n", 60s).ok());
+  reader.join();
+  EXPECT_TRUE(got.ends_with("x\nnext\nlast\n")) << got.substr(got.find('\n'));
 }
 
 TEST_F(BoundedWrite, SaysThatTheReaderIsGone) {

@@ -44,6 +44,52 @@ TEST(Config, WithoutAFileEverythingHasItsDefault) {
   EXPECT_EQ(config.default_policy.quota, *Quota::TokenBucket(100, 10));
 }
 
+TEST(Config, WhatOnlyTheWholeCanTellHasAPlaceToo) {
+  EXPECT_EQ(Read("data: d\nstore: main\n").Said().substr(0, 24), "etc/weir.yaml:2:8: store");
+  // Of a setting that is missing: its section.
+  EXPECT_THAT(Read("data: d\ntls: { key: k.pem }\n").Said(),
+              HasSubstr("etc/weir.yaml:2:6: tls.cert: required with tls.key"));
+  EXPECT_THAT(Read("region:\n  lends: true\n").Said(),
+              HasSubstr("etc/weir.yaml:2:10: region.lends: requires"));
+  // The file does not say it.
+  EXPECT_THAT(Read("store: \"memory:\"\n", {{"store", "main", "--store"}}).Said(),
+              HasSubstr("etc/weir.yaml: store: expected a URL"));
+}
+
+TEST(Config, RefusesProxiesThatListenNowhereOrLeadNowhere) {
+  EXPECT_THAT(Read("proxy: { listen: \"off\" }\n").Said(), HasSubstr("proxy.listen: expected"));
+  EXPECT_THAT(Read("proxy: { per_ip: 0/60m }\n").Said(), HasSubstr("at least one request"));
+  for (const char* url : {"foo", "ftp://h", "http://h:x", "http://h:1/path", "http://u:p@h"}) {
+    const Read read("proxy: { upstream: \"" + std::string(url) + "\" }\n");
+    EXPECT_THAT(read.Said(), HasSubstr("expected http://host:port or https://host:port")) << url;
+    EXPECT_THAT(read.Said(), Not(HasSubstr("u:p")));
+  }
+}
+
+TEST(Config, CertificatesOfAControlPlaneComeWithTheirKeys) {
+  EXPECT_THAT(Read("xds: { tls_cert: c.pem }\n").Said(),
+              HasSubstr("etc/weir.yaml:1:18: xds.tls_cert and xds.tls_key must be given together"));
+}
+
+TEST(Config, KeysOfAnIssuerDoNotComeInPlaintext) {
+  EXPECT_THAT(
+      Read("oidc: { issuer: i, audience: a, jwks: \"http://i/keys\", roles: [\"read:r\"] }\n")
+          .Said(),
+      HasSubstr("oidc.jwks: must be a file or an https:// URL"));
+}
+
+// As a full disk leaves it: with the defaults of everything, nobody would need a key.
+TEST(Config, RefusesAFileOfZeroBytes) {
+  const test::TempDir folder;
+  const std::string empty = folder.Write("weir.yaml", "").string();
+  std::vector<Problem> problems;
+  (void)Load(empty, {}, problems);
+  EXPECT_THAT(ToString(problems), HasSubstr(empty + ": is empty; write"));
+  problems.clear();
+  (void)Load(folder.Write("comment.yaml", "# the defaults\n").string(), {}, problems);
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 TEST(Config, RefusesWhatIsNoHeaderField) {
   const Read read("auth: { user_header: \"X-User: admin\" }\n");
   EXPECT_THAT(read.Said(), testing::HasSubstr("header field"));

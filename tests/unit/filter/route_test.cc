@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
 #include <vector>
 
 namespace weir::filter {
@@ -143,6 +147,25 @@ TEST(Routes, AreRefusedWhereReadingsCannotBeListed) {
        }) {
     EXPECT_THAT(Names(target), ElementsAre("refused")) << target;
   }
+}
+
+/// Of reading a path of this many bytes, in nanoseconds, undisturbed.
+double TimeOfReading(std::size_t bytes) {
+  std::string path;
+  while (path.size() < bytes) path += "/%20";
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 5; ++i) {
+    const auto before = std::chrono::steady_clock::now();
+    EXPECT_EQ(Routes().Read(path), nullptr);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - before;
+    best = std::min(best, took.count());
+  }
+  return best;
+}
+
+// 16 times as long: about 16 times, not 256.
+TEST(Routes, OfALongPathTakeNoLongerThanItsLength) {
+  EXPECT_LT(TimeOfReading(64'000), 64 * TimeOfReading(4'000));
 }
 
 TEST(Routes, OfOneTargetReplaceThoseOfAnother) {

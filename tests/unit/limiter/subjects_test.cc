@@ -229,5 +229,23 @@ TEST_F(Subjects, MorePoliciesThanAnAnswerNamesAreAnError) {
   EXPECT_THAT(check.verdicts, IsEmpty());
 }
 
+// What was not looked for may be a policy that refuses.
+TEST_F(Subjects, TooManyEntriesOfTheSameNamesAreAnError) {
+  world_.Publish(R"(
+policies:
+  - {name: p, match: {a: "*", b: "*", c: "*"}, quota: {fixed_window: {limit: 9, window: 1s}}}
+)");
+  std::vector<std::string> values;
+  for (int i = 0; i < 20; ++i) values.push_back(std::to_string(i));
+  std::vector<policy::Entry> entries;
+  for (const char* name : {"a", "b", "c"}) {
+    for (const std::string& value : values) entries.push_back({name, value});
+  }
+  Asked asked = Asked::For(entries);
+  const Check& check = asked.On(*limiter_);
+  ASSERT_FALSE(check.status.ok());
+  EXPECT_EQ(check.status.error().code, Code::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace weir::limiter

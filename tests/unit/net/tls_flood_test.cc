@@ -107,6 +107,29 @@ TEST_F(TlsFlood, ManyNewKeysEndTheConnection) {
   EXPECT_FALSE(server_->Read(space).ok());
 }
 
+// What the server kept of one would stay for minutes, of each of 20,000 clients.
+TEST_F(TlsFlood, SessionsAreKeptByClientsAlone) {
+  for (const bool ticket : {true, false}) {
+    SCOPED_TRACE(ticket ? "with a ticket" : "without a ticket");
+    std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)> session(nullptr, SSL_SESSION_free);
+    bool resumed = false;
+    for (int i = 0; i < 2; ++i) {
+      client_ = Client();
+      server_ = std::move(*context_->NewSession());
+      SSL_set_max_proto_version(client_.ssl(), TLS1_2_VERSION);
+      if (!ticket) SSL_set_options(client_.ssl(), SSL_OP_NO_TICKET);
+      if (session != nullptr) SSL_set_session(client_.ssl(), session.get());
+      Connect();
+      client_.ShakeHands();
+      resumed = SSL_session_reused(client_.ssl()) == 1;
+      session.reset(SSL_get1_session(client_.ssl()));
+      SSL_shutdown(client_.ssl());
+      server_->Close();
+    }
+    EXPECT_EQ(resumed, ticket);
+  }
+}
+
 /// The first bytes of a hello with its true length, in records of `size`.
 std::string Hello(std::size_t length, std::size_t size) {
   std::string message = {'\x01', static_cast<char>(length >> 16U), static_cast<char>(length >> 8U),

@@ -184,8 +184,8 @@ TEST_F(CatalogTest, NamesThatTwoFilesUseAreRefused) {
   folder_.Write("p.yaml", "policies: [{name: f, key: a, unlimited: true}]");
   const std::string other =
       folder_.Write("q.yaml", "policies: [{name: f, key: b, unlimited: true}]").string();
-  EXPECT_THAT(yaml::ToString(catalog_.LoadFiles({path_, other})),
-              HasSubstr("policy name 'f' is already used"));
+  EXPECT_EQ(yaml::ToString(catalog_.LoadFiles({path_, other})),
+            other + ":1:12: policy name 'f' is already used by " + path_ + ":1:12");
 }
 
 TEST_F(CatalogTest, FilesWinOverStoredPoliciesAndGiveThePlaceBack) {

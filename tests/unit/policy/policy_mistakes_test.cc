@@ -92,7 +92,7 @@ TEST(PolicyMistakes, FieldsOfAnotherType) {
       {Limited("match: {}, mode: [leased]"), "mode: expected a string"},
       {Limited("match: {}, cost: [1]"), "cost: expected a whole number, got a list"},
       {Limited("match: {}, cost: '5'"), "cost: expected a whole number, got '5'"},
-      {Limited("match: {}, cost: 1000001"), "cost: expected 1 to 1000000"},
+      {Limited("match: {}, cost: 1000001"), "cost: expected 1 to 1000000, got 1000001"},
       {Limited("match: {}, shadow: [x]"), "shadow: expected true or false, got a list"},
       {Limited("match: {}, shadow: 'true'"), "shadow: expected true or false, got 'true'"},
       {Limited("match: {}, replaces: {a: b}"), "replaces: expected a string or a list of strings"},

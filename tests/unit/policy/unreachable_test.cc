@@ -57,12 +57,20 @@ TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
 
 TEST(Unreachable, PoliciesThatReplaceEachOtherAreWarnedOf) {
   const std::string a = "name: a, match: {user: '*'}, replaces: [b]";
-  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, replaces: [c, a]"}),
+  const std::string c = "name: c, match: {tenant: '*'}";
+  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, replaces: [c, a]", c}),
               ElementsAre("p.yaml:2:5: policies 'a' and 'b' replace each other: neither limits a "
                           "request to which both apply"));
-  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, replaces: [c]"}), IsEmpty());
+  EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, replaces: [c]", c}), IsEmpty());
   EXPECT_THAT(Warnings({a, "name: b, match: {route: '*'}, shadow: true, replaces: [a]"}),
               IsEmpty());
+}
+
+TEST(Unreachable, ANameInReplacesThatNoPolicyHasIsWarnedOf) {
+  EXPECT_THAT(Warnings({"name: a, match: {user: vip}, replaces: [evrybody]",
+                        "name: everybody, match: {user: '*', tenant: '*'}"}),
+              ElementsAre("p.yaml:2:5: policy 'a' replaces 'evrybody', but no policy of domain "
+                          "'default' has this name"));
 }
 
 TEST(Unreachable, AllThatIsWrongWithAPolicyIsSaidAtOnce) {

@@ -188,7 +188,8 @@ TEST(Timing, ThePastIsKeptMovedOrRefused) {
   config.past = Past::kNow;
   EXPECT_EQ(Timing(config, now).Earliest(now - 1), now);
   config.past = Past::kRefuse;
-  EXPECT_EQ(Timing(config, now).Earliest(now - 1), std::nullopt);
+  EXPECT_EQ(Timing(config, now).Earliest(now - kOnTheWay - 1), std::nullopt);
+  EXPECT_EQ(Timing(config, now).Earliest(now - kOnTheWay), now) << "it was now when it was sent";
   EXPECT_EQ(Timing(config, now).Earliest(now), now);
   // A time that was accepted once is not refused later.
   EXPECT_EQ(Timing(config, now).Again(now - 1), now);

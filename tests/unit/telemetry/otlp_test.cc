@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <string>
+
 #include "support/wait.h"
 #include "telemetry/otlp/encode.h"
 #include "telemetry/otlp/exporter.h"
@@ -71,6 +75,24 @@ TEST(Exporter, StopsAtOnceWhileItWaitsToTryAgain) {
   tracer.Record(Span());
   ASSERT_TRUE(test::WaitUntil([&] { return tracer.waiting() == 0; }));
   exporter.Stop();  // must not hang
+  EXPECT_EQ(exporter.failed(), 1U);
+}
+
+TEST(Exporter, StopsWhileAReceiverKeepsItWaiting) {
+  boost::asio::io_context context;
+  // The kernel takes the connection; nobody answers.
+  boost::asio::ip::tcp::acceptor silent(context, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  Tracer tracer({});
+  ExporterOptions options;
+  options.endpoint =
+      *Endpoint::Parse("http://127.0.0.1:" + std::to_string(silent.local_endpoint().port()));
+  options.interval = std::chrono::milliseconds(1);
+  options.timeout = std::chrono::hours(1);
+  Exporter exporter(tracer, options);
+  tracer.Record(Span());
+  boost::asio::ip::tcp::socket request = silent.accept();
+  request.wait(request.wait_read);
+  exporter.Stop();  // hangs if it does not give up
   EXPECT_EQ(exporter.failed(), 1U);
 }
 

@@ -1,4 +1,4 @@
-// Audit: who changed what, when, from what to what; and back again.
+// Audit: who changed what, when, from what to what; and undoing changes.
 
 import { get, path, post } from '../api.js';
 import { h, select, show } from '../dom.js';
@@ -9,16 +9,16 @@ import { attempt, card, changeButton, confirm, empty, failure, pageHead, pager, 
 import { count, moment, plainName, zone } from '../text.js';
 
 const PER_PAGE = 50;
-/** Claims, sends and permits given back are operations: many, and nothing that somebody chose. */
+/** Claims, sends and returned permits are operations: there are many, and no one decided on them. */
 const VIEWS = [
   ['except=slot.claim,notify.send,check', 'Changes'],
   ['action=policy', 'Changes of policies'],
   ['', 'Everything, with claims, sends and refunds'],
 ];
 const fromFile = (entry) => entry.target.startsWith('file:');
-/** What is kept whole before a change can be brought back; charges that were forgotten and caches cannot. */
+/** Only changes of objects that are recorded in full can be undone; resets of usage and caches cannot. */
 const undoable = (entry) => /^(policy|slots|notify|notify_channel|preferences):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
-/** Of entries, newest first, those that a later undo took back, unless that was undone itself. */
+/** The entries (newest first) that a later undo reverted, unless that undo was itself undone. */
 function takenBack(entries) {
   const back = new Map();
   for (const entry of entries) if (entry.undoes && !back.has(entry.id)) back.set(entry.undoes, entry.id);
@@ -46,9 +46,9 @@ function undoFirst(entry, entries) {
 /** "policy:user-1" → "user-1": the action says what it is. */
 const targetName = (entry) => entry.target.slice(entry.target.indexOf(':') + 1);
 
-/** What an action was done to, if not to one thing alone: messages, buckets (of a policy, those are a number). */
+/** The objects of an action on several: messages, or buckets (for a policy, `buckets` is a number). */
 const partsOf = ({ action, after }) => (action === 'key.reset' ? after?.buckets?.map((b) => b.bucket) : after?.eventIds) ?? [];
-/** An action on several is called by its path; its parts say more. A tally of many callers has no target. */
+/** The target of an action on several is its path; its parts say more. A tally of callers has none. */
 function which(entry) {
   const target = targetName(entry);
   const parts = partsOf(entry);

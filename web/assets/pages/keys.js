@@ -1,4 +1,4 @@
-// Keys: look one up, see why it is limited and when that ends, reset it; leaf through all of them.
+// Keys: look one up, see why it is limited and when that ends, reset it; page through all of them.
 
 import { get, page } from '../api.js';
 import { field, h, show } from '../dom.js';
@@ -10,23 +10,23 @@ import { chargingWords, count, fromBucket, plainName, span } from '../text.js';
 
 const PER_PAGE = 50;
 const BARE = 'key|';
-/** CL.THROTTLE brings the quota with each command. */
+/** CL.THROTTLE: the quota is part of each command. */
 const THROTTLE = 'cl|';
 /** How many buckets are searched for a page of those that are limited or contain a text, and how many in one request. */
 const MOST_LOOKED_AT = 20000;
 const AT_ONCE = 1000;
 
-/** The service counts in milliseconds; people do not. */
+/** Writes durations of the service, which are in milliseconds, in readable units. */
 const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\b/g, (_, ms) => span(Number(ms)));
 
 function why(explained) {
-  // Of what CL.THROTTLE decides, it is not known whether it would be allowed.
+  // Without its command, it is not known whether CL.THROTTLE would allow a request.
   const kind = explained.throttle ? 'warn' : explained.allowed ? 'good' : 'bad';
   const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be limited.')];
   if (explained.note) lines.push(explained.note);
   if (explained.hint) lines.push(explained.hint);
   if (!explained.allowed && explained.policy && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost exceeds the limit.');
-  // Not an alert: the person asked for it, and the region around it is announced.
+  // Not an alert: the user asked for it, and the region around it is announced.
   return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));
 }
 
@@ -35,14 +35,14 @@ const policyLink = (policy) => h('a', { href: `#/policies?${new URLSearchParams(
 const asNew = (ms) => (ms === 0 ? 'now' : span(ms));
 const used = (share, limit) => `${count(share)} of ${count(limit)}`;
 
-/** What this node may admit of a leased policy without the store, in whose numbers it counts as used. */
+/** What this node may admit of a leased policy without the store; the store counts it as used. */
 function heldHere(policy) {
   if (policy.held === undefined) return null;
   const share = policy.sharePerSecond > 0 ? ` and ${count(policy.sharePerSecond)} a second` : '';
   return h('div', { class: 'muted small' }, policy.leased || policy.held > 0 ? `in the store; this node holds ${count(policy.held)}${share}` : 'in the store; not leased here now');
 }
 
-/** A policy that another one replaces has no bucket, and so nothing is left or used. */
+/** A policy that another one replaces has no bucket, so it has no figures for used and left. */
 const applies = (policy) => Boolean(policy.bucket);
 
 function policyTable(policies, changed) {
@@ -58,7 +58,7 @@ function policyTable(policies, changed) {
   ], policies);
 }
 
-/** What Envoys that are connected to this node may admit by themselves, as it has assigned it to them. */
+/** What this node has assigned to the Envoys connected to it, which they may admit by themselves. */
 function assignmentTable(assignments) {
   const sum = assignments.reduce((all, one) => all + (one.perSecond ?? 0), 0);
   return [h('h3', null, 'Assigned to Envoys'),
@@ -70,7 +70,7 @@ function assignmentTable(assignments) {
     ], assignments)];
 }
 
-/** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42" is a bucket, all else a bare key. */
+/** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42" is a bucket, anything else a bare key. */
 export function readRequest(text) {
   const trimmed = text.trim();
   if (/^[\w.-]+=\S*(\s+[\w.-]+=\S*)*$/.test(trimmed)) {
@@ -79,7 +79,7 @@ export function readRequest(text) {
   return text.includes('|') ? { bucket: text } : { key: text };
 }
 
-/** Why no policy is shown for a bucket. One that was counted by another algorithm stays until it is full again. */
+/** Why no policy is shown for a bucket. A bucket of an earlier algorithm stays until it is full again. */
 function whyNone(bucket, rows) {
   if (bucket.bucket.startsWith(THROTTLE)) return 'quota from the command';
   return rows.some((one) => one.bucket === bucket.bucket && one.policy) ? 'from before the algorithm changed' : 'no active policy';
@@ -123,7 +123,7 @@ export function render(root, { query, signal }) {
     }
   }
 
-  /** The exception has a bucket of its own: what matters now is the request that led to the old one. */
+  /** The exception has its own bucket, so explains the request that led to the old one again. */
   function afterException(request, text) {
     load();
     const entries = Object.entries(request.bucket && !request.bucket.startsWith(BARE) ? entriesOf(request.bucket) : {});
@@ -139,13 +139,13 @@ export function render(root, { query, signal }) {
     return lookAt(readRequest(text), text);
   }
 
-  // --- all keys: one page at a time; the service keeps the place ---
+  // --- all keys: one page at a time; the service returns a cursor ---
   const list = h('div', null, empty('Loading…'));
   const prefix = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'api/per-user|' });
   const part = h('input', { type: 'search', value: '', autocomplete: 'off', spellcheck: 'false', placeholder: 'a customer, such as 42' });
   const onlyLimited = h('input', { type: 'checkbox' });
   let cursors = [''];
-  let before = [0]; // rows on the pages before each of them
+  let before = [0]; // number of rows on the pages before each page
 
   function ask(cursor, limit) {
     const params = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }), ...(prefix.value && { prefix: prefix.value }) });
@@ -186,7 +186,7 @@ export function render(root, { query, signal }) {
     const cursor = cursors.at(-1);
     try {
       const found = await (searches() ? searchFrom(cursor) : ask(cursor, PER_PAGE));
-      const rows = found.items; // of a Redis perhaps a few more than asked for
+      const rows = found.items; // Redis may return a few more than requested
       const nothing = nothingFound(found.next);
       const from = before.at(-1);
       show(list, rows.length === 0 ? empty(nothing) : table('Buckets, in the order of their names', [

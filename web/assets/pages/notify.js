@@ -1,4 +1,4 @@
-// Notify: what was sent, what was refused, what waits, and what could not be delivered, to be replayed or dropped.
+// Notify: messages sent, refused and waiting, and those that could not be delivered, to be replayed or dropped.
 
 import { get, post } from '../api.js';
 import { lineChart } from '../charts.js';
@@ -11,7 +11,7 @@ const KEPT = 300;
 const LETTERS = 50;
 const TEXT = 16384;
 
-/** One dead letter with all that was to be delivered. */
+/** One dead letter with its whole content. */
 async function lookAt(eventId, signal) {
   let content;
   try {
@@ -25,7 +25,7 @@ async function lookAt(eventId, signal) {
   await dialog(`Message ${plainName(eventId, 60)}`, (close) => [content, h('div', { class: 'buttons' }, button('Close', () => close(), { autofocus: true }))]);
 }
 
-/** The dead letters, oldest first. `load` reads them again. */
+/** The dead letters, oldest first. `load` reloads them. */
 function deadLetters(signal) {
   const element = h('div', null, empty('Loading…'));
 
@@ -64,7 +64,7 @@ function deadLetters(signal) {
   return { element, load };
 }
 
-/** What became of a user's messages, or of one. */
+/** The states of a user's messages, or of one message. */
 function messages(signal) {
   const answer = h('div', { 'aria-live': 'polite' });
   const user = h('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', placeholder: '42' });

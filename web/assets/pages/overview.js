@@ -1,4 +1,4 @@
-// What happens now: rates, latency, who is limited and who is busy, and how the store is.
+// What is happening now: rates, latency, which keys are limited or busy, and the state of the store.
 
 import { get } from '../api.js';
 import { lineChart } from '../charts.js';
@@ -12,7 +12,7 @@ const WINDOW = 300;
 const DAY = 86_400_000;
 const BARE = 'key|';
 
-/** The mean of the last seconds: one second alone jumps. */
+/** The mean of the last seconds: a single second varies too much. */
 function recent(seconds, field) {
   const last = seconds.slice(-5);
   return last.length ? last.reduce((sum, one) => sum + (one[field] ?? 0), 0) / last.length : 0;
@@ -20,7 +20,7 @@ function recent(seconds, field) {
 
 const latest = (seconds, field) => seconds.findLast((one) => one[field] > 0)?.[field] ?? NaN;
 
-/** Leads to what explains it. */
+/** A link to the explanation of a key. */
 function keyLink({ key, bucket }) {
   const bare = bucket.startsWith(BARE) && !key.includes('|');
   if (bare) return h('a', { href: `#/keys?${new URLSearchParams({ key })}` }, name(key, 60));
@@ -60,7 +60,7 @@ function facts(pairs) {
     .map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value))));
 }
 
-/** Limits that are decided from permits taken in advance; nothing if none ever was. */
+/** Figures of limits that are decided from permits taken in advance; nothing if there were none. */
 function leaseFacts(leases) {
   if (!leases) return undefined;
   const lost = `${(100 * (leases.underAdmission ?? 0)).toFixed(1)} %`;
@@ -89,7 +89,7 @@ function statusFacts(status, store) {
   ]);
 }
 
-/** What an operator must know first. */
+/** The problems that an operator must see first. */
 function problemsOf({ storeHealth: store, policyStoreHealth: kept, setAside = [], cannotApply = [] }) {
   return [
     store?.up === false && message('bad',
@@ -140,7 +140,7 @@ export function render(root, { signal }) {
     const now = { allowed: recent(seconds, 'allowed'), limited: recent(seconds, 'limited'), p50: latest(seconds, 'p50us'), p99: latest(seconds, 'p99us') };
     allowed.set(rate(now.allowed), 'a second');
     limited.set(rate(now.limited), 'a second', now.limited > 0);
-    // A second without requests has no latency: the figures are then those of the last one that had some.
+    // A second without requests has no latency: then shows the figures of the last second that had some.
     const idle = !(seconds.at(-1)?.p50us > 0) && now.p50 > 0 ? 'at the last request' : '';
     p50.set(micros(now.p50), idle);
     p99.set(micros(now.p99), idle);

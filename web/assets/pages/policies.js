@@ -1,4 +1,4 @@
-// The policies: find, create, change, shadow → enforce, delete, go back to a version.
+// The policies: find, create, change, shadow → enforce, delete, roll back to a version.
 
 import { algorithmOf, readAlgorithms } from '../algorithms.js';
 import { del, get, page, path, post, put, refusalOf } from '../api.js';
@@ -44,7 +44,7 @@ function matchText(policy) {
   return entries.map(([k, v]) => `${k} = ${v}`).join(', ');
 }
 
-/** Where a policy is written. Of a long path the end is shown, which names the file and the line. */
+/** Where a policy is defined. A long path is cut at the front, so that file and line stay visible. */
 function placeOf(policy) {
   const place = policy.definedIn ?? 'override';
   return place.length > 60 ? `…${place.slice(-59)}` : place;
@@ -60,7 +60,7 @@ async function readAll(source, signal) {
     cursor = found.next;
   } while (cursor && all.length < MOST);
   if (!source) all.push(...await get('/admin/policies?source=default', signal));
-  // An override is shown with the policy that it is for.
+  // An override is shown with the policy that it overrides.
   const used = new Set(all.map((p) => p.override?.policyKey));
   return all.filter((p) => p.type !== 'OVERRIDE' || !used.has(p.policyKey));
 }
@@ -95,7 +95,7 @@ async function showVersions(policy, changed) {
   try {
     const { changes } = await get(`${path`/admin/policies/${key}/diff`}?${new URLSearchParams({ from: String(policy.version), to: String(chosen.version) })}`);
     question.push(diffOf(changes.map(({ field: name, before: was, after: is }) => [name, was ?? undefined, is ?? undefined])));
-  } catch { /* the question can be asked without it */ }
+  } catch { /* the confirmation works without the diff */ }
   if (!await confirm('Roll back?', question, 'Roll back', { danger: false })) return;
   if (await attempt(() => post(path`/admin/policies/${key}/rollback`, { version: chosen.version, ...end }), `Rolled back to version ${chosen.version}.`)) changed();
 }
@@ -118,7 +118,7 @@ export function render(root, { query, signal }) {
     }
   }
 
-  // Also what could not be changed is read again: somebody else may have changed it.
+  // Also reads the list again after a failed change: someone else may have changed the policy.
   const edit = async (policy) => {
     await editPolicy(policy);
     load();

@@ -18,7 +18,7 @@ export function durationMs(text) {
   return (Number(d) * 86400 + Number(h1) * 3600 + Number(m) * 60 + Number(s1)) * 1000;
 }
 
-/** Windows without a row are empty: fills the gaps so that the axis is time. */
+/** Windows without a row are empty: fills the gaps so that the axis is linear in time. */
 export function fillGaps(windows, size, most = SHOWN) {
   if (windows.length === 0 || !(size > 0)) return [];
   const rows = new Map(windows.map((w) => [toDate(w.windowStart).getTime(), w]));
@@ -32,10 +32,10 @@ export function fillGaps(windows, size, most = SHOWN) {
   return all;
 }
 
-/** What a field of type datetime-local takes. */
+/** The format of a datetime-local field. */
 const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 
-/** The chart, its span in words, and the same as a table. */
+/** The chart, its time span as text, and the same data as a table. */
 function loadChart(config, bars) {
   const most = Math.max(...bars.map((b) => b.value + b.extra));
   const ends = [0, Math.floor((bars.length - 1) / 2), bars.length - 1];
@@ -56,7 +56,7 @@ function loadChart(config, bars) {
 
 export function render(root, { signal }) {
   const body = h('div', null, empty('Loading…'));
-  let shown;  // the config whose execution is on the page, and where
+  let shown;  // the config whose execution is shown, and where
   root.append(pageHead('Slots', `Events get a time in a window that still has room. No window ever holds more than its cap. Times are in ${zone}.`), body);
 
   function forecastCard(config) {
@@ -109,7 +109,7 @@ export function render(root, { signal }) {
     }
   }
 
-  /** The next windows that hold something. Those of cancelled events hold nothing, and there may be many of them. */
+  /** The next windows that are not empty. Windows with only cancelled events are, and there may be many. */
   async function windowsFrom(config, start) {
     for (let from = start; ;) {
       const { windows } = await get(`/admin/rate-limit/windows?${new URLSearchParams({ config: config.configName, from: new Date(from).toISOString(), limit: String(SHOWN) })}`, signal);
@@ -119,13 +119,13 @@ export function render(root, { signal }) {
     }
   }
 
-  /** The windows that hold something from a time on; a feed may be for a day that is far away. */
+  /** The windows from a given time on that are not empty; a feed may be for a distant day. */
   function loadCard(config, box) {
     const size = durationMs(config.windowSize);
     const from = h('input', { type: 'datetime-local', step: 1, required: true });
     const later = h('button', { type: 'button', hidden: true }, 'Later events');
     const chart = h('div', { 'aria-live': 'polite' });
-    let next;  // the start of the first window with events behind those shown
+    let next;  // the start of the first non-empty window after those shown
     const draw = async (start) => {
       from.value = local(new Date(start));
       try {
@@ -154,7 +154,7 @@ export function render(root, { signal }) {
     const load = h('div');
     const executed = h('div', null, empty('Loading…'));
     shown = [config, executed];
-    execution(...shown).catch(() => {});  // it is on the page
+    execution(...shown).catch(() => {});  // the failure is shown on the page
     show(box, h('div', { class: 'grid' }, card('Execution', { note: config.calendar ? `${config.calendar.zone}, ${config.calendar.open} to ${config.calendar.cutOff}` : 'no calendar: around the clock' }, executed), card('Load per window', { note: `${span(durationMs(config.windowSize))} each, at most ${count(config.maxPerWindow)}` }, load), forecastCard(config)));
     loadCard(config, load);
   }

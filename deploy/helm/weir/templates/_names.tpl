@@ -10,12 +10,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- define "weir.secret" -}}{{ .Values.admin.existingSecret | default (include "weir.name" .) }}{{- end }}
 
-{{- /* The most pods there may be at once, apart from an update. */}}
+{{- /* The maximum number of pods at a time, except during an update. */}}
 {{- define "weir.pods" -}}
 {{- if .Values.persistence.size }}1{{ else if .Values.autoscaling.enabled }}{{ .Values.autoscaling.max }}{{ else }}{{ .Values.replicas }}{{ end }}
 {{- end }}
 
-{{- /* weir.yaml: what was given, and what the chart decides. */}}
+{{- /* weir.yaml: the given values, and those that the chart sets. */}}
 {{- define "weir.config" -}}
 {{- $pods := include "weir.pods" . | int }}
 {{- if and (gt $pods 1) (hasPrefix "memory:" (.Values.config.store | default "memory:")) }}
@@ -28,7 +28,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "config.tls.client_ca would refuse the probes of Kubernetes, which show no certificate, so no pod would ever be ready. Leave it out, and let a mesh or a network policy say who may ask" }}
 {{- end }}
 {{- $listen := dict "http" "0.0.0.0:8080" "grpc" "0.0.0.0:8081" "resp" (ternary "0.0.0.0:6380" "off" .Values.resp) }}
-{{- /* Rounded down, so that all of them together do not pass the limit. */}}
+{{- /* Rounded down, so that all pods together do not exceed the limit. */}}
 {{- $share := divf (max 1 (div 10000 (max 1 $pods))) 10000 }}
 {{- mergeOverwrite (dict "local_share" $share) .Values.config (dict "listen" $listen "policies" (list "policies.yaml")) | toYaml }}
 {{- end }}

@@ -1,4 +1,4 @@
--- Texts are bytes: no collation may take two keys for one.
+-- Text is stored as bytes, so that no collation treats two keys as equal.
 CREATE TABLE IF NOT EXISTS weir_policy_state(
   one         SMALLINT NOT NULL PRIMARY KEY,
   changes     BIGINT NOT NULL,

@@ -1,9 +1,9 @@
--- The audit log, which is the history of the policies, too. A `?` stands for a value.
+-- The audit log, which is also the history of the policies. A `?` stands for a value.
 
 -- name: insert_entry
 INSERT INTO weir_audit(id, at, who, action, target, state_before, state_after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
--- An AuditCondition follows.
+-- Followed by an AuditCondition.
 -- name: select_entries
 SELECT id, at, who, action, target, state_before, state_after, undoes FROM weir_audit WHERE
 

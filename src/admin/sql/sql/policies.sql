@@ -3,14 +3,14 @@
 -- name: read_changes
 SELECT changes FROM weir_policy_state WHERE one = 1
 
--- Until the transaction ends, nobody else changes anything.
+-- Blocks all other changes until the transaction ends.
 -- name: lock_state
 SELECT changes, last_policy, last_entry FROM weir_policy_state WHERE one = 1 FOR UPDATE
 
 -- name: write_state
 UPDATE weir_policy_state SET changes = ?, last_policy = ?, last_entry = ? WHERE one = 1
 
--- One statement, hence one moment.
+-- One statement, so that all rows belong to the same version.
 -- name: read_policies
 SELECT s.changes, p.id, p.policy_key, p.type, p.capacity, p.refill_rate, p.window_seconds, p.buckets, p.domain,
  p.has_match, p.shadow, p.unlimited, p.on_store_error, p.cost, p.version, p.created_at, p.updated_at, p.expires_at,

@@ -1,4 +1,4 @@
--- Which database the remembered policies are of, and which of its changes.
+-- The database that the remembered policies came from, and the last of its changes they include.
 
 -- name: find_source
 SELECT mark FROM source WHERE name = ?1

@@ -1,6 +1,6 @@
 -- Idempotency keys.
 
--- $1 users, $2 keys (pairwise), $3 the oldest time that counts.
+-- $1 users, $2 keys (pairwise), $3: keys up to this time have expired.
 -- name: find_keys
 SELECT k.user_id, k.key, k.digest, k.event_id, k.rate_limit, k.remaining, k.resets_at
 FROM unnest($1::text[], $2::text[]) u(id, key)
@@ -17,7 +17,7 @@ event_id = excluded.event_id, rate_limit = excluded.rate_limit,
 remaining = excluded.remaining, resets_at = excluded.resets_at,
 created_at = excluded.created_at
 
--- $1 the oldest time that counts.
+-- $1 the oldest time that counts, $2 the most.
 -- name: sweep_keys
 DELETE FROM notify_key WHERE ctid IN (SELECT ctid FROM notify_key WHERE created_at <= $1
-LIMIT 20000 FOR UPDATE SKIP LOCKED)
+LIMIT $2 FOR UPDATE SKIP LOCKED)

@@ -5,7 +5,7 @@
 SELECT event_id, user_id, channel, recipient, state, attempts, last_error, accepted_at,
 updated_at, not_before FROM notify_message WHERE event_id = $1
 
--- $1 a user or '', $2 a state or -1, $3 and $4 the last of the page before, $5 the most.
+-- $1 a user or '', $2 a state or -1, $3 and $4 the last of the page before, $5 the maximum number.
 -- name: list_messages_of_user
 SELECT event_id, user_id, channel, recipient, state, attempts, last_error, accepted_at,
 updated_at, not_before FROM notify_message WHERE
@@ -18,7 +18,8 @@ updated_at, not_before FROM notify_message WHERE
 state = $2 AND (accepted_at, event_id) < ($3, $4) AND $1 = ''
 ORDER BY accepted_at DESC, event_id DESC LIMIT $5
 
--- $1 a user or '', $2 and $3 the last of the page before, $4 the most; $5 1: only those that were events.
+-- $1 a user or '', $2 and $3 the last of the page before, $4 the maximum number, $5 1 for only
+-- those that were events.
 -- name: list_dead
 SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_letter WHERE
 (failed_at, event_id) > ($2, $3) AND $1 = '' AND ($5 = 0 OR user_id <> '')
@@ -32,11 +33,11 @@ user_id = $1 AND (failed_at, event_id) > ($2, $3) ORDER BY failed_at, event_id L
 -- name: find_dead
 SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_letter WHERE event_id = $1
 
--- $1 how many to count at most.
+-- $1 the maximum number to count.
 -- name: count_dead
 SELECT count(*) FROM (SELECT FROM notify_dead_letter LIMIT $1) counted
 
--- $1 behind this user, $2 the most.
+-- $1 after this user, $2 the maximum number.
 -- name: list_users
 SELECT s.user_id, s.rate_limit, s.time_window, s.current_count,
 (extract(epoch FROM s.last_refresh_time) * 1000000)::bigint FROM rate_limit_store s
@@ -53,7 +54,7 @@ opted_out = excluded.opted_out
 SELECT user_id, quiet_from, quiet_to, zone, opted_out FROM notify_preference
 WHERE user_id = ANY($1)
 
--- How deliveries ended; a message that was sent stays so. $1 ids, $2 users, $3 channels,
+-- Records how deliveries ended; a sent message stays sent. $1 ids, $2 users, $3 channels,
 -- $4 recipients, $5 states, $6 attempts, $7 errors, $8 accepted at, $9 not before, $10 now.
 -- name: report
 INSERT INTO notify_message AS m(event_id, user_id, channel, recipient, state, attempts,
@@ -87,11 +88,11 @@ INSERT INTO notify_delayed SELECT DISTINCT ON (u.id) u.id, u.event, u.later
 FROM unnest($1::text[], $2::text[], $3::bigint[]) u(id, event, later) ORDER BY u.id
 ON CONFLICT (event_id) DO UPDATE SET not_before = excluded.not_before
 
--- $1 ids; those of them that were sent.
+-- $1 ids. Returns those that were sent or dropped.
 -- name: find_settled
 SELECT event_id FROM notify_message WHERE event_id = ANY($1) AND state IN (2, 4)
 
--- $1 now, $2 the most, $3 the end of the lease, $4 beyond it nothing can be delayed.
+-- $1 now, $2 the maximum number, $3 the end of the lease, $4 the latest time to delay to.
 -- name: take_due
 UPDATE notify_delayed SET not_before = $3 WHERE event_id IN (
 SELECT event_id FROM (SELECT event_id FROM notify_delayed WHERE not_before <= $1
@@ -103,9 +104,9 @@ ORDER BY not_before, event_id LIMIT $2 FOR UPDATE SKIP LOCKED) stray) RETURNING 
 -- name: forget_delayed
 DELETE FROM notify_delayed WHERE event_id = ANY($1) AND not_before = $2
 
--- Takes dead letters for a replay: their messages are queued, and nobody else may take them before
--- $2. $1 ids, $3 now.
--- What was not an event cannot become one, so it is not put back.
+-- Claims dead letters for a replay: their messages are queued, and no one else can claim them
+-- before $2. $1 ids, $3 now.
+-- Letters that were not events are not replayed.
 -- name: claim_dead
 WITH claimed AS (UPDATE notify_dead_letter SET taken_until = $2 WHERE event_id IN
 (SELECT event_id FROM notify_dead_letter WHERE event_id = ANY($1) AND taken_until <= $3
@@ -114,18 +115,18 @@ queued AS (UPDATE notify_message m SET state = 0, attempts = 0, updated_at = $3
 FROM claimed c WHERE m.event_id = c.event_id AND m.state = 3)
 SELECT event_id, event FROM claimed
 
--- They are in the queue. $1 ids, $2 as above.
+-- After claimed letters were put into the queue. $1 ids, $2 as above.
 -- name: forget_claimed
 DELETE FROM notify_dead_letter WHERE event_id = ANY($1) AND taken_until = $2
 
--- They are not. $1 ids, $2 as above.
+-- After claimed letters could not be queued. $1 ids, $2 as above.
 -- name: return_claimed
 WITH letters AS (UPDATE notify_dead_letter SET taken_until = 0
 WHERE event_id = ANY($1) AND taken_until = $2 RETURNING event_id)
 UPDATE notify_message m SET state = 3 FROM letters l
 WHERE m.event_id = l.event_id AND m.state = 0
 
--- Whoever claimed them is gone. $1 now.
+-- Returns letters whose claim has expired. $1 now.
 -- name: return_expired
 WITH letters AS (UPDATE notify_dead_letter SET taken_until = 0
 WHERE taken_until > 0 AND taken_until <= $1 RETURNING event_id)

@@ -1,4 +1,4 @@
--- Figures of senders. Times are the database's, in microseconds, so that nobody's clock matters but its own.
+-- Figures of senders. Times are the database's, in microseconds, so that no other clock matters.
 
 -- $1 the sender, $2 to $9 its counts in the order of the columns, $10 its lag, $11 0 if it is ending.
 -- name: note_sender
@@ -9,7 +9,7 @@ SET seen_at = excluded.seen_at, delivered = excluded.delivered, dead = excluded.
 duplicate = excluded.duplicate, delayed = excluded.delayed, dropped = excluded.dropped,
 retries = excluded.retries, timed = excluded.timed, took = excluded.took, lag = excluded.lag
 
--- Adds those that have not reported for $1 microseconds to the row ''.
+-- Adds senders that have not reported for $1 microseconds to the row '' and deletes their own rows.
 -- name: fold_senders
 WITH gone AS (DELETE FROM notify_sender WHERE sender <> ''
 AND seen_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1 RETURNING *)
@@ -20,7 +20,7 @@ dead = s.dead + excluded.dead, duplicate = s.duplicate + excluded.duplicate,
 delayed = s.delayed + excluded.delayed, dropped = s.dropped + excluded.dropped,
 retries = s.retries + excluded.retries, timed = s.timed + excluded.timed, took = s.took + excluded.took
 
--- All of them together; the lag and the number of those that reported within $1 microseconds.
+-- The sum of all senders; lag and number only of those that reported within $1 microseconds.
 -- name: sum_senders
 SELECT coalesce(sum(delivered), 0)::bigint, coalesce(sum(dead), 0)::bigint,
 coalesce(sum(duplicate), 0)::bigint, coalesce(sum(delayed), 0)::bigint,

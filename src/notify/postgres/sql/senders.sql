@@ -1,4 +1,5 @@
--- What each sender has done, as it reports every few seconds; the row '' is those that are gone, added up.
+-- What each sender has done, as it reports every few seconds; the row '' is the sum of senders that
+-- no longer exist.
 
 CREATE TABLE notify_sender(
   sender text PRIMARY KEY,

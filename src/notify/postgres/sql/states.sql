@@ -1,4 +1,4 @@
--- What became of messages, and what users prefer.
+-- States of messages, and users' preferences.
 
 CREATE TABLE notify_message(
   event_id text PRIMARY KEY,

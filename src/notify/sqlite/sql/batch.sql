@@ -1,4 +1,4 @@
--- What a batch of sends reads and writes.
+-- Reads and writes of a batch of sends.
 
 -- name: read_limit
 SELECT rate_limit, time_window, current_count, last_refresh_time FROM rate_limit_store

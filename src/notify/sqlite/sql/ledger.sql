@@ -1,4 +1,4 @@
--- What became of messages, and what users prefer.
+-- States of messages, and users' preferences.
 
 -- name: select_message
 SELECT event_id, user_id, channel, recipient, state, attempts, last_error, accepted_at,

@@ -1,4 +1,4 @@
--- From the outbox to its end.
+-- Delivering the events of the outbox.
 
 -- name: count_dead
 SELECT count(*) FROM notify_dead_letter
@@ -20,7 +20,7 @@ SELECT id, event FROM notify_outbox ORDER BY id LIMIT ?1
 -- name: delete_event
 DELETE FROM notify_outbox WHERE id = ?1
 
--- ?2: beyond it nothing can be delayed.
+-- ?2: the latest time to delay to.
 -- name: has_due
 SELECT EXISTS (SELECT 1 FROM notify_delayed WHERE not_before <= ?1)
 OR EXISTS (SELECT 1 FROM notify_delayed WHERE not_before > ?2)

@@ -1,5 +1,5 @@
 -- Times are microseconds since the epoch. An event stays in the outbox until it is delivered; it
--- moves to notify_delayed for the time of quiet hours, and to the dead letters when it cannot be
+-- moves to notify_delayed during quiet hours, and to the dead letters when it cannot be
 -- delivered. Its state in notify_message changes in the same transaction.
 
 CREATE TABLE notify_message(

@@ -1,19 +1,21 @@
--- weir_slots_assign: a batch of one config, p_earliest sorted (the requested time, or the next one
--- that the calendar allows), event ids distinct. Outcomes are those of the enum Outcome, and 4: the
--- event was being archived just now, ask again. Two callers with the same event id: both may place
--- it, one inserts it, the other waits for that commit at the unique index, finds its insert
--- skipped, and gives its place back before it commits. Plans must not depend on how full the tables
--- were when the function first ran: a plan made for empty tables would keep scanning them. Hence
--- the settings.
+-- weir_slots_assign: assigns a batch of one config. p_earliest is sorted (the requested time, or
+-- the next one that the calendar allows), and event ids are distinct. Outcomes are those of the
+-- enum Outcome, and 4: the event was just being archived, call again. If two callers send the same
+-- event id, both may place it: one inserts it, the other waits for that commit at the unique index,
+-- finds its insert skipped, and frees its place before it commits. The SET clauses keep plans
+-- independent of how full the tables were when the function first ran: a plan made for empty tables
+-- would keep scanning them.
 --
--- p_version is the version of the config that p_earliest, p_from and p_until were worked out with; 0 is right for
--- one without a calendar that keeps the past. Otherwise nothing is done and the answer is 9: read the config and ask
--- again. p_earliest is -1 for an event that the config refuses because its time has passed; if the event is not
--- there already, its outcome is 7. Who got no window because others hold some (outcome 2) has -2 for its time: ask again soon.
+-- p_version is the version of the config from which p_earliest, p_from and p_until were computed; 0
+-- is correct for a config that has no calendar and keeps the past. On a mismatch nothing is done
+-- and the outcome is 9: read the config and call again. p_earliest is -1 for an event that the
+-- config refuses because its time has passed; unless it already exists, its outcome is 7. An event
+-- that got no window only because other transactions hold some (outcome 2) has -2 as its time: call
+-- again soon.
 --
--- An event that is there already is the same one only if config, time, tenant and payload are those of the first
--- request; otherwise the outcome is 5. Payloads are not compared where none was kept: in the archive, and for events
--- that are older than states (state 5).
+-- An event that already exists counts as the same one only if config, time, tenant and payload are
+-- those of the first request; otherwise the outcome is 5. Payloads are not compared where none was
+-- kept: in the archive, and for events that are older than the states (state 5).
 
 CREATE OR REPLACE FUNCTION weir_slots_assign(p_name text, p_event text[], p_requested bigint[],
                                              p_earliest bigint[], p_tenant text[], p_random bigint[],

@@ -1,8 +1,10 @@
--- Events that are over and old leave the live table in small sets: to rate_limit_event_archive, which keeps what an
--- answer to the same id needs, and later out of that. Window counters remember how many have left (archived), so
--- that they still add up. Payloads and histories are not kept.
+-- Old events that have ended leave the live table in small batches: first to
+-- rate_limit_event_archive, which keeps what is needed to answer a repeated request for the same
+-- id, and later they are deleted from there. Window counters keep the number of events that have
+-- left (archived), so that the sums still match. Payloads and histories are not kept.
 --
--- Only done and cancelled events leave, which nobody else locks or waits for; a set that somebody holds is skipped.
+-- Only done and cancelled events leave. Archiving waits for no one: rows that another transaction
+-- has locked are skipped.
 
 CREATE TABLE rate_limit_event_archive(
   event_id text PRIMARY KEY,

@@ -1,4 +1,4 @@
--- One place less in a window that this transaction has locked.
+-- Frees one place in a window that this transaction has locked.
 CREATE FUNCTION weir_slot_give_back(p_id int, p_size bigint, p_window bigint, p_max bigint,
                                     p_class text)
 RETURNS void LANGUAGE plpgsql AS $f$

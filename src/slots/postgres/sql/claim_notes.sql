@@ -1,5 +1,6 @@
--- Claims that were made on the database itself: a row for each caller, config and minute, written in the transaction of the
--- claim. A service that uses the database copies them to its audit log and deletes them; while it does, they are taken.
+-- Claims made directly on the database: one row per caller, config and minute, written in the
+-- claim's transaction. A service that uses the database copies the rows to its audit log and
+-- deletes them; taken_until reserves them meanwhile.
 
 CREATE TABLE rate_limit_claim_note(
   minute bigint NOT NULL,

@@ -1,10 +1,10 @@
 -- weir_slots_put_config: a new version waits until calls under the old one have committed, then
--- brings the windows of its size up to date: what slots of other sizes take up in them, which are
--- full under the new maximum, and what each tenant has in them. Later calls see all of that or
--- nothing.
+-- brings the windows of its size up to date: how much slots of other sizes take up in them, which
+-- are full under the new maximum, and how much each tenant has in them. Later calls see all of this
+-- or nothing.
 --
--- Cancelled events hold no place, archived ones are counted by their window alone, and an event's
--- class follows its config's tenants.
+-- Cancelled events hold no place, archived ones are counted only in their window's row, and an
+-- event's class follows its config's tenants.
 
 DROP FUNCTION IF EXISTS weir_slots_put_config(text, bigint, bigint, bigint, bigint, text[], bigint[], bigint);
 
@@ -63,7 +63,7 @@ BEGIN
   RETURN latest + 1;
 END $f$;
 
--- What is wrong, one row for each window; and the number of windows and slots in the first row.
+-- The first row has the number of windows and slots; then one row for each window with a fault.
 CREATE OR REPLACE FUNCTION weir_slots_verify()
 RETURNS TABLE(r_config text, r_start bigint, r_size bigint, r_count bigint, r_slots bigint,
               r_cap bigint, r_what text)

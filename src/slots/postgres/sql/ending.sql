@@ -1,15 +1,16 @@
 -- How claims end, and how events move.
 --
--- weir_slots_finish: see the enum Finished. p_over is how long ago each execution was over, as a number not above 0,
--- or, for tests, a time. exec_window is NULL after the lease has ended and was
--- noticed: that claim has been counted as finished then.
+-- weir_slots_finish: see the enum Finished. p_over says when each execution ended: how long ago, as
+-- a number not above 0, or, for tests, a time. exec_window is NULL once the end of the lease has
+-- been noticed: the claim was counted as finished then.
 --
--- weir_slot_move: a new slot for an event that has one or had one, in one step. All locks before
--- the event is touched: who waits for the event must not hold up the search. Raises WS002 or WS003
--- (the outcome) if it must stay, and WS01n if its state n does not allow it. Whoever
--- moves an event wants it to be tried as often as before.
+-- weir_slot_move: gives an event that has or had a slot a new one, in one step. It takes all other
+-- locks before the event's, so that a transaction that waits for the event does not hold up the
+-- search. Raises WS002 or WS003 (the outcome) if the event must keep its slot, and WS01n if its
+-- state n does not allow the move. A move that is not a retry resets the failures: the event may be
+-- tried as often as a new one.
 --
--- They are dropped first: those of earlier databases may call their parameters otherwise.
+-- The functions are dropped first: in earlier databases their parameters may have other names.
 
 DROP FUNCTION IF EXISTS weir_slot_end_claim(rate_limit_event_slot, bigint, bigint);
 DROP FUNCTION IF EXISTS weir_slots_finish(text[], int[], bigint[], text[], bigint[], bigint);
@@ -18,8 +19,8 @@ DROP FUNCTION IF EXISTS weir_slot_move(text, text, bigint, bigint, bigint, int, 
 DROP FUNCTION IF EXISTS weir_slots_retry(text, int, text, bigint, bigint, int, bigint, bigint, bigint[], bigint[], int,
                                          bigint);
 
--- Counts that a claim ended; s is the event as it was claimed, and locked. Without a window its lease has ended, and that
--- was counted.
+-- Counts the end of a claim; s is the event as it was claimed, and locked. Without exec_window its
+-- lease has ended, which has already been counted.
 CREATE FUNCTION weir_slot_end_claim(s rate_limit_event_slot, p_over bigint, p_now bigint)
 RETURNS void LANGUAGE plpgsql AS $f$
 DECLARE
@@ -82,8 +83,9 @@ BEGIN
     ON true;
 END $f$;
 
--- With p_attempt it is the end of that claim, told by p_over, which is counted here: only under the lock of the event is it
--- certain that nobody else has ended it. The config need not be active then: its events are executed all the same.
+-- With p_attempt the move also ends that claim, at p_over, and counts its end: only under the
+-- event's lock is it certain that no one else has ended it. The config need not be active then: its
+-- events are still executed.
 CREATE FUNCTION weir_slot_move(p_event text, p_name text, p_requested bigint, p_earliest bigint,
                                p_random bigint, p_version int, p_from int[], p_attempt int,
                                p_what text, p_detail text, p_opens bigint[], p_closes bigint[],
@@ -175,8 +177,9 @@ BEGIN
   RETURN NEXT;
 END $f$;
 
--- With p_most failures that count the event is a dead letter, and the answer is 4. Without room for a new slot it keeps the one it
--- has, in the class that its tenant belongs to by now: in one that is gone nobody would claim it.
+-- After p_most failures that count, the event is a dead letter and the result is 4. Without room
+-- for a new slot it keeps the one it has, in its tenant's current class: in a class that no longer
+-- exists it would never be claimed.
 CREATE FUNCTION weir_slots_retry(p_event text, p_attempt int, p_error text, p_at bigint,
                                  p_random bigint, p_version int, p_over bigint, p_now bigint,
                                  p_from bigint[], p_until bigint[], p_counts int, p_most bigint)

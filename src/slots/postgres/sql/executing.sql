@@ -1,8 +1,8 @@
--- What windows have granted; weir_slots_finish is in ending.sql.
+-- Grants per window; weir_slots_finish is in ending.sql.
 
--- How many grants of a window are used up: its own, what ended in it of earlier windows, and what
--- was claimed for earlier windows and has not ended. Of another window size counts all that
--- overlaps.
+-- How many grants of a window are used up: its own, claims of earlier windows that ended in it, and
+-- claims of earlier windows that have not ended. Of other window sizes, everything that overlaps
+-- counts.
 CREATE FUNCTION weir_slot_used(p_id int, p_size bigint, p_window bigint) RETURNS bigint
 LANGUAGE sql AS $f$
   SELECT coalesce((SELECT x.granted + x.spilled FROM rate_limit_execution x
@@ -21,7 +21,7 @@ LANGUAGE sql AS $f$
                   AND x.window_start < p_window + p_size), 0)::bigint
 $f$;
 
--- Adds to the counters of windows, in order.
+-- Adds to the counters of windows, in sorted order.
 CREATE FUNCTION weir_slot_count(p_id int[], p_size bigint[], p_window bigint[], p_granted bigint[],
                                 p_finished bigint[], p_spilled bigint[])
 RETURNS void LANGUAGE sql AS $f$
@@ -34,7 +34,7 @@ RETURNS void LANGUAGE sql AS $f$
                 spilled = x.spilled + excluded.spilled
 $f$;
 
--- Claims whose lease has ended are due again. They may have been executed until then.
+-- Makes events whose lease has ended due again. They may have been executed up to that time.
 CREATE FUNCTION weir_slot_end_leases(c rate_limit_config, p_now bigint)
 RETURNS void LANGUAGE plpgsql AS $f$
 DECLARE

@@ -1,5 +1,5 @@
--- How many failures count against an event; see Finish.counts. Attempts are more: they are also used up by leases that ended
--- and by a target that is down.
+-- How many failures count against an event; see Finish.counts. Attempts may be higher: leases that
+-- ended and a target that is down use them up too.
 
 DROP FUNCTION IF EXISTS weir_slots_retry(text, int, text, bigint, bigint, int, bigint, bigint, bigint[], bigint[]);
 

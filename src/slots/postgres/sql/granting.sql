@@ -1,19 +1,22 @@
--- weir_slots_claim: claims of one config go one after another (advisory lock), so what a window has
--- granted is known without locking its row; finished only grows, so reading it late grants too
--- little, never too much. Events are taken with SKIP LOCKED: a cancel or a move under way is not
--- waited for. Rows of rate_limit_execution come last, in order.
+-- weir_slots_claim: claims of one config are serialized (advisory lock), so a window's grants are
+-- known without locking its row; finished only grows, so an outdated value grants too little, never
+-- too much. Events are taken with SKIP LOCKED: a claim does not wait for a cancel or a move in
+-- progress. Rows of rate_limit_execution come last, in order.
 --
--- p_closing: what is overdue is executed before it. It is spread over the rest of its window in the
--- order of its times, each event at a random moment of its own part of it.
+-- p_closing: overdue events are executed before this time. They are spread over the rest of their
+-- window in the order of their times, each at a random moment of its own part of it.
 --
--- Windows are served from the present one to the one in which the horizon lies, each with the oldest
--- events that are due by then: what did not fit into a window is first in the next one.
+-- Windows are served from the current one to the one that contains the horizon, each with the
+-- oldest events that are due by then: events that did not fit into a window are first in the next
+-- one.
 --
--- Of the grants of a window each class of tenants has its share, the oldest events first. Shares that are not whole are rounded
--- by lot, all by the same one (shift), so that they add up: a class that has a third of a grant gets one in three.
+-- Each class of tenants has its share of a window's grants, the oldest events first. Fractional
+-- shares are rounded at random, all with the same random number (shift), so that they add up: a
+-- class with a third of a grant gets one in three.
 
--- How many more a window may grant. A grant may still be open when later windows begin, so one that has grants already,
--- which were claimed ahead, must have room for it as well, if it begins before the lease can have ended.
+-- How many more events a window may grant. A grant may still be open when later windows begin, so a
+-- later window that already has grants, which were claimed ahead, must have room for it too if it
+-- begins before the lease can have ended.
 DROP FUNCTION IF EXISTS weir_slot_room(int, bigint, bigint, bigint);
 CREATE FUNCTION weir_slot_room(p_id int, p_size bigint, p_max bigint, p_window bigint, p_lease bigint)
 RETURNS bigint LANGUAGE sql AS $f$

@@ -1,10 +1,12 @@
--- Events whose time or lease is over.
+-- Events whose time has passed or whose lease has ended.
 --
--- A claim whose lease has ended does not keep its event from being cancelled or moved. It is ended by the next claim of the config, but
--- there may be none: whoever cancels payments may have stopped the dispatchers first.
+-- A claim whose lease has ended does not prevent its event from being cancelled or moved. The
+-- config's next claim would end it, but there may be none: an operator who cancels payments may
+-- have stopped the dispatchers first.
 
--- Ends a claim whose lease has ended; s is the event as it was read. False: it has changed since. The rows of its windows are
--- locked, as everywhere before the event.
+-- Ends a claim whose lease has ended; s is the event as it was read. Returns false if the event has
+-- changed since. The caller has locked the row of its window, which is always locked before the
+-- event.
 CREATE FUNCTION weir_slot_end_lease(s rate_limit_event_slot) RETURNS boolean LANGUAGE plpgsql AS $f$
 BEGIN
   UPDATE rate_limit_event_slot e SET state = 0, lease_until = NULL, exec_ms = NULL, exec_window = NULL
@@ -56,7 +58,8 @@ BEGIN
   RETURN QUERY SELECT name, s.tenant, s.requested_time, s.window_start, s.scheduled_time;
 END $f$;
 
--- What nobody will ask for again. A feed may bring a cancelled event until its time has come, and it must stay cancelled.
+-- Deletes events that no one will ask for again. A feed may send a cancelled event again until its
+-- time has come, and the event must stay cancelled.
 CREATE OR REPLACE FUNCTION weir_slots_drop_archived(p_before bigint, p_limit int) RETURNS bigint
 LANGUAGE sql AS $f$
   WITH gone AS (

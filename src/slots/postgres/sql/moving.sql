@@ -1,5 +1,4 @@
--- Freeing a place: the rows of windows first, then the event, in the order that
--- assigning takes them.
+-- Freeing a place locks the rows of windows first, then the event: the same order as in assigning.
 
 DROP FUNCTION IF EXISTS weir_slots_assign(text, text[], bigint[], text[], bigint[]);
 DROP FUNCTION IF EXISTS weir_slots_cancel(text);

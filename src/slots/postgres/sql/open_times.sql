@@ -1,14 +1,17 @@
--- Claiming under calendars too. weir_slots_assign is in answering.sql, weir_slot_end_claim in ending.sql.
+-- Claiming under calendars. weir_slots_assign is in answering.sql, weir_slot_end_claim in
+-- ending.sql.
 --
--- p_version is the version of the config that p_earliest, p_from and p_until were worked out with; 0 is right for
--- one without a calendar that keeps the past. Otherwise nothing is done and WS009 is raised: read the config and ask again.
+-- p_version is the version of the config from which p_from and p_until were computed; 0 is correct
+-- for a config without a calendar. On a mismatch nothing is done and WS009 is raised: read the
+-- config and call again.
 
 DROP FUNCTION IF EXISTS weir_slots_assign(text, text[], bigint[], bigint[], text[], bigint[], text[], int);
 DROP FUNCTION IF EXISTS weir_slot_move(text, text, bigint, bigint, bigint, int, int[], int, text, text);
 DROP FUNCTION IF EXISTS weir_slots_retry(text, int, text, bigint, bigint, int, bigint, bigint);
 
--- Nothing is executed while the calendar is closed, nor claimed ahead beyond the cut-off. The clock is read after
--- the lock, so that a claim that waited for it does not take a window that has passed.
+-- Nothing is executed while the calendar is closed, nor claimed ahead beyond the cut-off. The clock
+-- is read after the lock, so that a claim that waited for the lock does not take a window that has
+-- passed.
 CREATE FUNCTION weir_slots_claim_open(p_name text, p_max int, p_lease bigint, p_ahead bigint,
                                       p_by text, p_now bigint, p_random bigint, p_version int,
                                       p_from bigint[], p_until bigint[])

@@ -1,12 +1,12 @@
--- Lookups are functions of their own, or one statement per row: a join that was planned while the
--- tables were small would read all of one side.
+-- Lookups are functions of their own, or one statement per row: a join planned while the tables
+-- were small would read one side completely.
 --
--- weir_slot_create: rows for windows that have none. Who may create sees every row that was created
--- before, so there is nothing to conflict with; ON CONFLICT would wait for those who update such
--- rows.
+-- weir_slot_create: adds rows for windows that have none. The holder of the creation lock sees
+-- every row that was created before, so nothing can conflict; ON CONFLICT would wait for
+-- transactions that update such rows.
 --
 -- weir_slot_take: adds to counters of windows whose rows this transaction has locked, closes the
--- full ones and keeps invariant 1.
+-- full ones and keeps invariant 1 (tables.sql).
 
 CREATE FUNCTION weir_slot_has_row(p_id int, p_size bigint, p_window bigint) RETURNS boolean
 LANGUAGE plpgsql AS $f$

@@ -2,7 +2,7 @@
 
 DROP FUNCTION IF EXISTS weir_slot_place(int, bigint, bigint, bigint, bigint, text, bigint, bigint, bigint[]);
 
--- The moment from which on an event of a window may be executed.
+-- The time from which an event of a window may be executed.
 CREATE FUNCTION weir_slot_open_from(p_from bigint[], p_window bigint, p_size bigint, p_earliest bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS
   $f$ SELECT greatest(p_window, p_earliest,

@@ -1,13 +1,16 @@
--- weir_slot_place: the search. p_requested is sorted; the answer has a window, or NULL when
--- exhausted, for each. First pass: everybody's first window, at its proportional capacity. Second
--- pass: those who did not fit, over the following open windows. One walk serves all, since they are
--- sorted: a window that has no room for one has none for those behind. Candidates (c_*) are open
--- windows in order; c_used is -1 for one that is held by somebody else or closed to this tenant.
--- p_last is the last window that may be used; -1 stands for "none up to there". If windows with room were passed over because
--- others hold them, weir.slots_held is 'yes' until the transaction ends: whoever was not placed may be soon.
+-- weir_slot_place: the search. p_requested is sorted; the result has a window for each, or NULL
+-- when the search is exhausted. First pass: each event's first window, at its proportional
+-- capacity. Second pass: the events that did not fit, over the following open windows. One walk
+-- serves all, since they are sorted: a window that has no room for one event has none for later
+-- ones. Candidates (c_*) are open windows in order; c_used is -1 for a window that another
+-- transaction holds or that is closed to this tenant. p_last is the last window that may be used;
+-- -1 in the result means "none up to there". If windows with room were skipped because other
+-- transactions hold them, weir.slots_held is 'yes' until the transaction ends: a later call may
+-- place the events that were not placed.
 --
--- weir_slot_place_open: the same through the open times of a calendar, one after the other: p_from and
--- p_until are sorted, NULL without a calendar: then until the end of the year 9999.
+-- weir_slot_place_open: the same search through the open times of a calendar, one after the other.
+-- p_from and p_until are sorted, and NULL without a calendar: the search then goes up to the end of
+-- the year 9999.
 
 CREATE OR REPLACE FUNCTION weir_slot_place(p_id int, p_size bigint, p_max bigint, p_headroom bigint,
                                            p_fair bigint, p_class text, p_weight bigint, p_total bigint,

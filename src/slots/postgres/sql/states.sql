@@ -1,10 +1,10 @@
--- What became of an event. Its state is one of the enum State; a cancelled event keeps its row and
--- holds no place. Events that were assigned before this step are "external" (5): whoever used slots
--- until then executed them by other means, so a dispatcher that is started later must not.
+-- The states of events, as in the enum State; a cancelled event keeps its row and holds no place.
+-- Events that were assigned before this step are "external" (5): they were executed by other means,
+-- so a dispatcher that is started later must not execute them.
 --
--- rate_limit_execution: what each window of time has granted to be executed in it (granted), how
--- many of these claims have ended (finished), and how many claims of earlier windows ended in this
--- one (spilled), so that their executions may lie in it. See execution.h.
+-- rate_limit_execution: for each window, how many claims it has granted (granted), how many of them
+-- have ended (finished), and how many claims of earlier windows ended in it (spilled), whose
+-- executions may lie in it. See execution.h.
 
 ALTER TABLE rate_limit_config
   ADD COLUMN calendar text NOT NULL DEFAULT '',
@@ -33,7 +33,7 @@ CREATE INDEX rate_limit_event_leased ON rate_limit_event_slot(config_id, lease_u
 CREATE INDEX rate_limit_event_ended ON rate_limit_event_slot(config_id, state, finished_at)
   WHERE state IN (2, 3, 4);
 
--- What happened to an event and is not seen from its present state.
+-- What happened to an event that its current state does not show.
 CREATE TABLE rate_limit_event_change(
   event_id text NOT NULL,
   at bigint NOT NULL,

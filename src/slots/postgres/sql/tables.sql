@@ -1,13 +1,13 @@
 -- The tables. Times are milliseconds since the epoch.
 --
--- Two invariants make the search for a place one index lookup, whatever is full:
+-- Two invariants make the search for a place one index lookup, however many windows are full:
 --   1. A window that is CLOSED (full) has a successor row.
 --   2. Rows are never deleted.
 -- So, from a window that has a row, the first OPEN row at or after it is the earliest window with
 -- room: everything between is CLOSED. A window without a row is empty, and is itself the answer.
 --
--- Locks are taken in this order, so nobody deadlocks: config (advisory, shared; exclusive to change
--- it), rows of windows (SKIP LOCKED, never waiting), the right to create windows of a config
+-- Locks are taken in this order, which prevents deadlocks: config (advisory, shared; exclusive to
+-- change it), rows of windows (SKIP LOCKED, never waiting), the right to create windows of a config
 -- (advisory), event ids (the unique index, in sorted order).
 
 CREATE TABLE rate_limit_config(
@@ -39,11 +39,11 @@ CREATE TABLE rate_limit_window_counter(
   status text NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'CLOSED')),
   PRIMARY KEY (config_id, window_ms, window_start)
 ) WITH (fillfactor = 70);
--- Partial, so that no plan can take it for a lookup by window_start, which it would have to scan for.
+-- Partial, so that no plan uses it to look up a window of any status, which would have to scan it.
 CREATE INDEX rate_limit_window_open ON rate_limit_window_counter(config_id, window_ms, window_start)
   WHERE status = 'OPEN';
 
--- Only for configs with tenants; '*' stands for all that the config does not name.
+-- Only for configs with tenants; '*' stands for all tenants that the config does not name.
 CREATE TABLE rate_limit_tenant_counter(
   config_id int NOT NULL,
   window_ms bigint NOT NULL,

@@ -1,4 +1,4 @@
--- What leaves the live table. See postgres/sql/archive.sql.
+-- Events that leave the live table. See postgres/sql/archive.sql.
 
 -- name: config_ids
 SELECT DISTINCT config_id FROM rate_limit_config ORDER BY 1

@@ -1,4 +1,4 @@
--- What waits to be executed.
+-- Events that wait to be executed.
 
 -- name: count_due
 SELECT count(*), min(scheduled_time) FROM (SELECT scheduled_time

@@ -1,4 +1,4 @@
--- Notes of claims that were made on the file itself. See postgres/sql/claim_notes.sql.
+-- Notes of claims made directly on the file. See postgres/sql/claim_notes.sql.
 
 -- name: note_claim
 INSERT INTO rate_limit_claim_note VALUES (?1, ?2, ?3, ?4, 0)

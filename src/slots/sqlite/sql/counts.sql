@@ -1,4 +1,4 @@
--- What windows have granted to be executed in them. See postgres/sql/executing.sql.
+-- Grants per window. See postgres/sql/executing.sql.
 
 -- name: add_granted
 INSERT INTO rate_limit_execution(config_id, window_ms, window_start, granted)

@@ -32,7 +32,7 @@ UPDATE rate_limit_event_slot SET error = ?2, failures = failures + ?3 WHERE even
 -- name: forget_failures
 UPDATE rate_limit_event_slot SET failures = 0 WHERE event_id = ?1
 
--- Behind select_event. Each class is a range of the index of due events.
+-- Appended to select_event. Each class is a range of the index of due events.
 -- name: where_due
 WHERE state = 0 AND config_id = (SELECT config_id FROM rate_limit_config
 WHERE config_name = ?1 LIMIT 1) AND tenant_class IN (SELECT '' UNION SELECT tenant
@@ -40,7 +40,8 @@ FROM rate_limit_config_tenant WHERE config_name = ?1) AND scheduled_time <= ?2
 AND scheduled_time >= ?3 AND (scheduled_time, event_id) > (?3, ?4)
 ORDER BY scheduled_time, event_id LIMIT ?5
 
--- Behind select_event and the state as a number, which the partial indexes need.
+-- Appended to select_event and a condition on the state as a number, which the partial indexes
+-- need.
 -- name: and_of_config
 AND config_id = (SELECT config_id FROM rate_limit_config
 WHERE config_name = ?1 LIMIT 1) AND scheduled_time <= ?2

@@ -1,4 +1,4 @@
--- After a backup was restored. See postgres/sql/restored.sql.
+-- Used after a backup was restored. See postgres/sql/restored.sql.
 
 -- name: newest_change
 SELECT max(coalesce((SELECT max(max(created_at, coalesce(claimed_at, 0), coalesce(finished_at, 0)))

@@ -1,4 +1,4 @@
--- What became of an event; see postgres/sql/states.sql for the meaning of each column.
+-- The states of events; see postgres/sql/states.sql for the meaning of each column.
 
 ALTER TABLE rate_limit_config ADD COLUMN calendar TEXT NOT NULL DEFAULT '';
 ALTER TABLE rate_limit_config ADD COLUMN past INTEGER NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
--- The tables. See postgres/sql/tables.sql; here nobody else writes, so there are no locks.
+-- The tables. See postgres/sql/tables.sql; there is only one writer here, so there are no locks.
 
 CREATE TABLE rate_limit_config(
   config_id INTEGER NOT NULL,

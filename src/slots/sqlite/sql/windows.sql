@@ -1,4 +1,4 @@
--- Windows as they are listed and verified.
+-- Listing and verifying windows.
 
 -- name: list_windows
 SELECT window_start, w.window_ms, slot_count, carried, status = 'OPEN'

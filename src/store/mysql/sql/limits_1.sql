@@ -1,4 +1,4 @@
--- No index but the key's: every charge would have to keep it up to date.
+-- No index other than the key's: every charge would have to update it.
 CREATE TABLE IF NOT EXISTS weir_limits(
   id       VARBINARY(256) NOT NULL PRIMARY KEY,
   state    LONGBLOB NOT NULL,

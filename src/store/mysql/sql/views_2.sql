@@ -1,7 +1,9 @@
--- For people: what the rows of weir_limits say, one row per algorithm. Nothing of Weir reads it. Times are UTC. Only
--- expressions, since functions of one's own need rights that few have, and no recursion, so that a query by id is a lookup.
--- Sections stand in the order of their tags; that of a token bucket has a size of one or two bytes and that of a fixed
--- window 18 bytes, so the first three are where the sizes before them say. Of the other algorithms it shows a key's first.
+-- For people: what the rows of weir_limits say, one row per algorithm. Weir itself does not read
+-- it. Times are UTC. Uses only expressions, since creating functions needs privileges that few
+-- users have, and no recursion, so that a query by id is a lookup. Sections are in the order of
+-- their tags; the size field of a token bucket's has one or two bytes and a fixed window's section
+-- has 18 bytes, so the positions of the first three follow from the sizes before them. Of the other
+-- algorithms it shows only the first of a key.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW weir_keys AS
 SELECT id, CONVERT(id USING utf8mb4) AS name,
   ELT(tag + 1, 'token_bucket', 'fixed_window', 'sliding_log', 'sliding_counter', 'concurrency',

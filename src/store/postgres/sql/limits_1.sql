@@ -1,5 +1,6 @@
--- No index but the key's: an update then stays in its page (HOT), which the fill factor leaves room for.
--- States are small and change with every charge, so they are neither compressed nor moved out while they fit.
+-- No index other than the key's: an update then stays in its page (HOT), which the fill factor
+-- leaves room for. States are small and change with every charge, so they are neither compressed
+-- nor moved out while they fit.
 CREATE TABLE weir_limits(
   key      bytea  NOT NULL PRIMARY KEY,
   state    bytea  NOT NULL DEFAULT '',

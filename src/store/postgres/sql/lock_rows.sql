@@ -1,5 +1,5 @@
--- Locked in order of the key. The time is read as each row comes, so the latest is later than the
--- moment when the last lock was had. It comes once more at the end, should there be no rows.
+-- Locks the rows in key order. The time is read with each row, so the latest time is after the last
+-- lock was taken. It is returned once more at the end in case there are no rows.
 WITH locked AS MATERIALIZED (
   SELECT key, state FROM weir_limits WHERE key = ANY($1::bytea[]) ORDER BY key FOR UPDATE)
 SELECT key, state, clock_timestamp() FROM locked

@@ -1,6 +1,6 @@
--- $1: where to go on, $2: how many rows to look at, $3: the time (null: the server's), less a
--- grace. Rows in use are left for the next round. Answers the last key looked at, and how many
--- went.
+-- $1: the key to continue after, $2: how many rows to look at, $3: the time less a grace period
+-- (null: the server's time less $4). Rows in use are left for the next round. Returns the last key
+-- looked at, the number of rows looked at, and the number deleted.
 WITH looked AS MATERIALIZED (
   SELECT key FROM weir_limits WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint),
 stale AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- For people: what the rows of weir_limits say. Nothing of Weir reads it.
+-- For people: what the rows of weir_limits say. Weir itself does not read it.
 CREATE OR REPLACE FUNCTION weir_int8(bytes bytea, at int) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   SELECT (get_byte(bytes, at)::bigint)           | (get_byte(bytes, at + 1)::bigint << 8)

@@ -1,6 +1,6 @@
--- The applications, one after the other; in the end, what has changed is written.
+-- Runs the applications one after the other, then writes what has changed.
 
--- By the number of the algorithm; those that keep logs are missing.
+-- By algorithm number, without the algorithms that keep logs.
 local charge = { [0] = charge_bucket, [1] = charge_fixed_window, [3] = charge_sliding_counter,
   [5] = charge_anchored_window }
 local refund = { [0] = refund_bucket, [1] = refund_fixed_window, [3] = refund_sliding_counter,
@@ -14,10 +14,10 @@ local CHARGE, PEEK, REFUND, RELEASE, RESET, LEASE, RETURN, OVERDRAW, SETTLE, RES
 local out = { pack_s('<I4i4', now_l, now_h) }
 local answers = 1
 
--- A key may hold what this script never stored. Who asks about it is told so, and nobody else: what
--- raises an error would break off the other applications of the call, half done.
+-- A key may hold data that this script did not store. Only the applications of that key report it:
+-- an error would abort the call's other applications halfway.
 local DAMAGED = '!'
-local sizes = { [0] = 12, [1] = 16, [5] = 16 } -- of the states that have one
+local sizes = { [0] = 12, [1] = 16, [5] = 16 } -- of the states of a fixed size
 
 local function is_whole(v, t)
   if #v == t.size then return true end
@@ -25,8 +25,8 @@ local function is_whole(v, t)
   return not t.size and counts_are_whole(v)
 end
 
--- As pcall, for what only a damaged key can make fail; what the server cannot do just now (OOM,
--- READONLY, …) fails the call.
+-- Like pcall, for code that fails only on a damaged key. An error of the server (OOM, READONLY, …)
+-- fails the whole call.
 local function attempt(f, ...)
   local fine, passed, answer = pcall(f, ...)
   if fine then return true, passed, answer end
@@ -36,8 +36,8 @@ local function attempt(f, ...)
   return false
 end
 
--- What a charge asks of a key. (h, l) and frac: the time that the permits of a token bucket take to
--- flow in, or the lease to be released.
+-- What a charge takes from a key. (h, l) and frac: the time in which a token bucket refills these
+-- permits, or the lease to release.
 local terms = {}
 for i = 1, term_count do
   local t, quota = {}, nil
@@ -49,8 +49,8 @@ for i = 1, term_count do
   terms[i] = t
 end
 
--- One charge on a state that is a string of its own; true if it passed. `charged`: what is given back,
--- or how long what is charged can be.
+-- One charge on a state that is a single string; true if it passed. `charged`: when the permits to
+-- return or to settle were charged, or for a reservation the quota whose window is its duration.
 local function run(op, k, t, undo, charged)
   local v = value[k] or stored[k]
   answers = answers + 1
@@ -107,7 +107,7 @@ local function run_log(op, k, t, charged)
   return whole and passed
 end
 
--- False if one of them could not be written.
+-- Returns false if a log could not be written.
 local function save_logs()
   for k, log in pairs(logs) do
     if not attempt(save_log, k, log) then
@@ -123,7 +123,7 @@ local function reset(k)
   stored[k], value[k], expiry[k], logs[k] = false, nil, nil, nil
 end
 
--- Steps: op, number of charges, number of applications that have both in common; then a key and a
+-- Steps: op, number of charges, number of applications that share both; then a key and a
 -- term for each charge.
 local steps = cmsgpack.unpack(ARGV[4])
 local at = 1
@@ -157,7 +157,7 @@ local function apply(op, count)
   if logged then logs = {} end
 end
 
--- Charges the first of the terms that fits. One answer, whichever it is.
+-- Charges the first term that fits. Gives one answer, whichever term that is.
 local function lease(count)
   local logged, granted, first = false, false, answers
   for _ = 1, count do
@@ -175,7 +175,7 @@ local function lease(count)
   end
 end
 
--- Two terms: what is given back, and when it was charged.
+-- Two terms: what is returned, and when it was charged.
 local function return_lease()
   local k, t, charged = steps[at], terms[steps[at + 1]], terms[steps[at + 3]]
   at = at + 4
@@ -187,8 +187,8 @@ local function return_lease()
   end
 end
 
--- Two terms for each charge: by how much it changes, and its stamp. The first names the record that
--- the rest depends on.
+-- Two terms for each charge: by how much it changes, and its stamp. The first charge is the record
+-- that the others depend on.
 local function settle(count)
   local released = false
   for i = 1, count do

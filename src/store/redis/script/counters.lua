@@ -42,7 +42,7 @@ local function write_counts(head, counts, n)
 end
 
 -- The counts in buckets of the quota's width, and the index of the newest. A state of another width
--- is sorted anew by the last nanosecond of each of its buckets.
+-- is sorted into new buckets by the last nanosecond of each of its own.
 local function buckets_of(v, q)
   local il, ih, wl, wh = unpack_s('<I4i4I4i4', v)
   local counts, n = read_counts(v)
@@ -69,7 +69,7 @@ local function buckets_of(v, q)
   return sorted, size, newest_h, newest_l
 end
 
--- How many buckets the current one is after the newest; slots + 1 stands for all out.
+-- How many buckets the current one is after the newest; slots + 1 if all have slid out.
 local function shift_of(current_h, current_l, newest_h, newest_l, slots)
   return math.min(number(sub(current_h, current_l, newest_h, newest_l)), slots + 1)
 end
@@ -131,7 +131,7 @@ local function charge_sliding_counter(v, t)
   return true, add_to_counter(c, v, q, cost)
 end
 
--- In the state's own width, whatever the quota's.
+-- Uses the state's own width, not the quota's.
 local function refund_sliding_counter(v, t)
   if not v then return end
   local cost = t.cost

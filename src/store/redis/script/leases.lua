@@ -1,5 +1,5 @@
--- Returns of permits that were taken in advance, as src/algorithm/lease.cc: (state, term, the time
--- of their charge) -> (new state, high words of its end and of the old one's).
+-- Returning permits that were taken in advance, as in src/algorithm/lease.cc: (state, term, the
+-- time of their charge) -> (new state, high words of its end and of the old one's).
 
 local function return_token_bucket(v, t, ah, al)
   if less(now_h, now_l, ah, al) then return end

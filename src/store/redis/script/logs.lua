@@ -25,7 +25,7 @@ local function pack_entry(l, h, cost)
   return pack_s('<I4i4d', l, h, cost)
 end
 
--- Time and cost of entry i of those not dropped, from 0.
+-- Time and cost of entry i of the entries not dropped, from 0.
 local function entry(log, i)
   local at = log.drop + i
   local packed
@@ -101,7 +101,7 @@ local function header(log)
     log.given_back)
 end
 
--- Writes what charges have changed. The list outlives its header, which says what of it counts.
+-- Writes what charges have changed. The list outlives its header, which says which entries count.
 local function save_log(k, log)
   if not log.end_h then return end
   local anew = log.drop >= log.stored
@@ -125,7 +125,7 @@ local function found(kind, used, h, l, then_h, then_l)
   return pack_s('<BdI4i4I4i4', kind, used, l or 0, h or 0, then_l or 0, then_h or 0)
 end
 
--- What a log says of itself: used, the time of its newest charge, and when `cost` fits.
+-- Describes a log: used, the time of its newest charge, and when `cost` fits.
 local function describe(log, q, used, expired_cost, cost, full)
   local h, l, then_h, then_l
   if used > 0 then h, l = newest_charge(log) end
@@ -139,7 +139,7 @@ local function describe(log, q, used, expired_cost, cost, full)
   return found(REFUSED, used, h, l, then_h, then_l)
 end
 
--- The time of the key, which never goes back, and what has expired by then.
+-- The time of the key, which never goes backwards, and what has expired by then.
 local function look(log, q)
   local h, l = now_h, now_l
   if log.count == 0 then return h, l, 0, 0 end
@@ -188,7 +188,7 @@ local function charge_log(k, q, cost)
   return true, found(GRANTED, used, h, l)
 end
 
--- A list that was empty for a moment has lost its expiry.
+-- Sets the expiry again of a list that lost it by being empty for a moment.
 local function keep_list(k, log)
   if injected == 1 then return end
   if expiry[k] then return call('PEXPIREAT', log.list, milliseconds(expiry[k] + 1)) end
@@ -196,7 +196,7 @@ local function keep_list(k, log)
   if left >= 0 then call('PEXPIRE', log.list, left + 17180) end
 end
 
--- Takes `cost` off the newest entries. The time of the newest stays, as an entry without a cost.
+-- Takes `cost` off the newest entries. Keeps the time of the newest, as an entry without a cost.
 local function remove_newest(k, log, cost)
   log.total = log.total - cost
   local last_h, last_l
@@ -230,7 +230,7 @@ local function refund_log(k, q, cost)
   return peek_log(k, q, 0)
 end
 
--- Index and cost of the entry of exactly that time.
+-- Index and cost of the entry with exactly that time.
 local function find_entry(log, h, l)
   local low, high = 0, log.count - 1
   while low <= high do

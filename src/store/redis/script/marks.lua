@@ -1,8 +1,8 @@
--- What token buckets remember for their open reservations, behind their 12 bytes, as
--- src/algorithm/low_marks.cc: until when reservations are open (uh, ul), the floor (fh, fl), and marks
--- with a stamp (sh, sl), how low the debt has been since (h, l) and how much is open (oh, ol). The steps
--- are those of the bucket, (state, term) -> (new state, high words of its end and of the old one's),
--- with the marks.
+-- What token buckets remember for their open reservations, after their own 12 bytes, as in
+-- src/algorithm/low_marks.cc: until when reservations are open (uh, ul), the floor (fh, fl), and
+-- marks with a stamp (sh, sl), the lowest debt since then (h, l) and how much is open (oh, ol). The
+-- steps are those of the bucket, (state, term) -> (new state, high words of its end and of the old
+-- one's), plus the marks.
 
 local MOST_MARKS = 16
 local NOTHING_YET_H, NOTHING_YET_L = 2147483647, 4294967295
@@ -37,7 +37,7 @@ local function write_marks(bucket, m)
   return table.concat(parts)
 end
 
--- Of two that are not negative.
+-- The sum of two times that are not negative.
 local function bounded_sum(ah, al, bh, bl)
   local h, l = add(ah, al, bh, bl)
   if h > NOTHING_YET_H then return NOTHING_YET_H, NOTHING_YET_L end
@@ -61,7 +61,7 @@ local function lower_marks(m, h, l)
   if last and less(h, l, last.h, last.l) then push_mark(m, last.sh, last.sl, h, l, 0, 0) end
 end
 
--- Leaves out the marks that are no bound: of the charges up to them less can come back than their low.
+-- Removes the marks that are no bound: the charges up to them can return less than their low.
 local function leave_out_marks(m)
   local count, kept, most_h, most_l, left_h, left_l = #m, 0, 0, 0, 0, 0
   for i = 1, count do
@@ -81,8 +81,8 @@ local function leave_out_marks(m)
   end
 end
 
--- Of two neighbours the later one takes over the low of the earlier: of those that differ the least in
--- proportion.
+-- Merges the two neighbours whose lows have the smallest ratio: the later one takes over the low of
+-- the earlier one.
 local function merge_marks(m)
   local at, least = nil, nil
   for i = 2, #m do
@@ -94,7 +94,7 @@ local function merge_marks(m)
   table.remove(m, at - 1)
 end
 
--- A reservation that is open for the window of `lasts`.
+-- Adds a reservation that is open for the window of `lasts`.
 local function add_mark(m, t, lasts)
   local h, l = add(now_h, now_l, lasts.wh, lasts.wl)
   if less(m.uh, m.ul, h, l) then m.uh, m.ul = h, l end
@@ -117,7 +117,7 @@ local function with_low(v, changed, h, l)
   return write_marks(changed, m)
 end
 
--- A reservation has a quota that lasts as long as it.
+-- `lasts`: for a reservation, a quota whose window is as long as the reservation lasts.
 local function charge_bucket(v, t, lasts)
   local passed, changed, h, kept_h = charge_token_bucket(v, t)
   if changed and (lasts or (v and #v > 12)) then
@@ -141,7 +141,7 @@ local function return_bucket(v, t, ah, al)
   return changed, h, kept_h
 end
 
--- Of what was charged beyond the most, nothing can come back.
+-- What was charged beyond the maximum debt cannot be returned.
 local function overdraw_bucket(v, t)
   local changed, h, kept_h = overdraw_token_bucket(v, t)
   if t.cost <= 0 or not v or #v <= 12 then return changed, h, kept_h end
@@ -155,7 +155,7 @@ local function overdraw_bucket(v, t)
   return with_low(v, changed, low_h, low_l), h, kept_h
 end
 
--- The first mark that speaks for a charge of this stamp; nil if none does.
+-- The first mark that covers a charge with this stamp; nil if none does.
 local function find_mark(m, sh, sl)
   if not less(m.fh, m.fl, sh, sl) then return nil end
   for i = 1, #m do

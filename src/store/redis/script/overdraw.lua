@@ -1,10 +1,10 @@
 -- Charges that count whether they fit or not: (state, term) -> (new state, high words of its end and
--- of the old one's). One that is only a look changes nothing.
+-- of the old one's). A cost of 0 changes nothing.
 
 local MAX_LIMIT = 1099511627776
-local MOST_H, MOST_L = 734757632, 73596928 -- 100 years: what a token bucket may owe
+local MOST_H, MOST_L = 734757632, 73596928 -- 100 years: the maximum debt of a token bucket
 
--- What is added to `counted` permits.
+-- The part of `cost` that is added to `counted` permits.
 local function overcharge(counted, cost) return math.max(math.min(cost, MAX_LIMIT - counted), 0) end
 
 local function overdraw_token_bucket(v, t)
@@ -36,7 +36,7 @@ local function overdraw_sliding_counter(v, t)
   if added > 0 then return add_to_counter(c, v, t.quota, added) end
 end
 
--- How the log stands afterwards. A concurrency quota is charged nothing.
+-- Returns the log's state afterwards. A concurrency quota is not charged.
 local function overdraw_log(k, q, cost)
   local log = open_log(k, q)
   local h, l, expired_cost, expired_count = look(log, q)

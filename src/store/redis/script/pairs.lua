@@ -1,17 +1,18 @@
--- Decides many applications in one call, exactly as src/algorithm does. It changes states and says
--- what each charge found; the caller works out its decision from that with the C++ step itself.
+-- Decides many applications in one call, exactly as src/algorithm does. It changes states and
+-- returns what each charge found; from that the caller works out its decision with the C++ step
+-- itself.
 --
 -- Lua's numbers hold 53 bits, times and windows need 63: they are pairs (hi, lo) in base 2^32, hi
--- signed, and lie so in the states' bytes (docs/design/state-format.md). Times are related to a
--- reference that the caller sends, near enough to now that the difference is exact.
+-- signed, which is also their form in the stored states (docs/design/state-format.md). Times are
+-- relative to a reference that the caller sends, near enough to now that the difference is exact.
 --
 -- KEYS: one per key and algorithm. ARGV[1]: the clock and the counts of what follows. ARGV[2]:
--- quotas. ARGV[3]: terms, each a quota and a cost. ARGV[4]: the applications. Answers now, then what
--- each charge found; or {"stale", seconds, microseconds} if the reference is too far away, and then
--- nothing was done.
+-- quotas. ARGV[3]: terms, each a quota and a cost. ARGV[4]: the applications. Returns now, then
+-- what each charge found; or {"stale", seconds, microseconds} if the reference is too far away, and
+-- then nothing was done.
 
 local B = 4294967296
-local NEAR = 524288 -- high words this near to the reference's are of times less than 2^51 from it
+local NEAR = 524288 -- a high word closer than this to the reference's: less than 2^51 from it
 local LATEST_H, LATEST_L = 1412724991, 4221370367
 local MAX_ENTRIES = 1048576
 local MAX_COUNT = 2199023255552

@@ -1,4 +1,4 @@
--- The quotas of the call, where now is among their windows, and the states of its keys.
+-- The call's quotas, the position of now in their windows, and the states of the call's keys.
 
 local quotas = {}
 for i = 1, quota_count do
@@ -9,8 +9,8 @@ for i = 1, quota_count do
   quotas[i] = q
 end
 
--- Where now is among the windows (buckets) of width w that begin at multiples of w: how many after
--- the reference's, and how far into its own. The reference was (ph, pl) into its own.
+-- The position of now among the windows (buckets) that begin at multiples of their width w: how
+-- many after the reference's, and how far into its own. The reference was (ph, pl) into its own.
 local function locate(q)
   if q.steps then return end
   if q.wh < 1048576 then
@@ -31,9 +31,9 @@ local function locate(q)
   end
 end
 
--- States: what stands in Redis, and what this call has made of it. To set when a key expires is
--- dear, so that happens in steps of 2^34 ns (17 s): a key expires at the end of the step in which its
--- state ends to count, and keeps its expiry as long as that step is the same.
+-- States: as stored in Redis, and as changed by this call. Setting a key's expiry is expensive, so
+-- expiries are in steps of 2^34 ns (17 s): a key expires at the end of the step in which its state
+-- stops counting, and keeps its expiry as long as that step is the same.
 
 local stored = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local value = {} -- changed

@@ -1,4 +1,4 @@
--- Settling a charge at less than it was, as src/algorithm/settle.cc: (state, term, the charge's
+-- Settling a charge at its actual cost, as in src/algorithm/settle.cc: (state, term, the charge's
 -- stamp) -> (new state, high words of its end and of the old one's).
 
 -- (ah, al) is the end of the window that was charged.
@@ -8,7 +8,7 @@ local function return_anchored_window(v, t, ah, al)
   return pack_window(h, l, count - math.min(count, t.cost)), h, h
 end
 
--- By the number of the algorithm; those that keep logs are missing.
+-- By algorithm number, without the algorithms that keep logs.
 local settle_less = { [0] = settle_bucket, [1] = return_fixed_window,
   [3] = return_sliding_counter, [5] = return_anchored_window }
 
@@ -19,7 +19,7 @@ local function settle_state(v, t, stamp)
   return settle_less[t.quota.algorithm](v, t.less, stamp.h, stamp.l)
 end
 
--- How the log stands afterwards.
+-- Returns the log's state afterwards.
 local function settle_log(k, q, cost, stamp)
   if q.algorithm == 4 then
     release(k, q, stamp.l, stamp.h)

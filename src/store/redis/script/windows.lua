@@ -1,5 +1,5 @@
--- Token buckets, fixed and anchored windows. A charge: (state, term) -> (granted, new state, high words of its
--- end and of the old one's); one that is only a look is granted and changes nothing. A refund:
+-- Token buckets, fixed and anchored windows. A charge: (state, term) -> (granted, new state, high
+-- words of its end and of the old one's); a cost of 0 is granted and changes nothing. A refund:
 -- (state, term) -> (new state, high words likewise).
 
 local function debt_of(v, q)
@@ -11,7 +11,7 @@ local function debt_of(v, q)
   return h, l, 0
 end
 
--- A debt with a charge more.
+-- A debt plus one charge.
 local function with_charge(h, l, frac, t)
   h, l = add(h, l, t.h, t.l)
   frac = frac + t.frac
@@ -29,8 +29,8 @@ local function charge_far_token_bucket(v, t)
   return true, pack_s('<I4i4I4', l, h, frac), h
 end
 
--- With plain numbers, where all of them are less than 2^53: a window and a state less than 2^51
--- from the reference.
+-- Uses plain numbers where all of them are less than 2^53: if the window is below 2^51 and the
+-- state less than 2^51 from the reference.
 local function charge_token_bucket(v, t)
   local q = t.quota
   if t.cost <= 0 then return true end
@@ -77,7 +77,7 @@ local function refund_token_bucket(v, t)
   return pack_s('<I4i4I4', l, h, frac), h
 end
 
--- End of the window in force, what was granted in it, and the high word of the state's own end.
+-- The end of the current window, what was granted in it, and the high word of the state's own end.
 local function window_of(v, q)
   if not q.end_h then
     locate(q)
@@ -110,7 +110,7 @@ local function refund_fixed_window(v, t)
   return pack_window(h, l, count - math.min(count, t.cost)), h, kept_h
 end
 
--- The same of a window that begins with its first charge.
+-- The same for a window that begins with its first charge.
 local function anchored_of(v, q)
   local kept_h
   if v then

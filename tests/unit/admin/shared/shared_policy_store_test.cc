@@ -23,14 +23,14 @@ using test::WaitUntil;
 /// A database that others change, restore and shut down. Thread-safe.
 class Place {
  public:
-  void Put(std::int64_t changes, std::int64_t capacity) {
+  void Put(std::int64_t changes, std::int64_t capacity, const std::string& key = "k") {
     const std::lock_guard lock(mutex_);
     StoredPolicy policy;
     policy.id = 1;
-    policy.key = "k";
+    policy.key = key;
     policy.version = changes;
     policy.capacity = capacity;
-    all_ = {changes, {{"k", policy}}};
+    all_ = {changes, {{key, policy}}};
   }
   void SetUp(bool up) {
     const std::lock_guard lock(mutex_);
@@ -127,6 +127,37 @@ TEST(SharedPolicyStore, ADatabaseThatWasRestoredWhileItWasDownIsReadAgainThoughI
   place.SetUp(true);
   ASSERT_TRUE(WaitUntil([&] { return (*store)->health().up; }));
   EXPECT_EQ(limit(), 20);
+}
+
+// A replica that was behind has been promoted. Limits that were answered are gone: nobody would
+// notice before they are missed.
+TEST(SharedPolicyStore, ADatabaseThatGoesBackToAnOlderStateIsReportedOnce) {
+  Place place;
+  place.Put(5, 10, "late");
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  std::mutex mutex;
+  std::vector<std::string> reports;
+  Options options;
+  options.poll = std::chrono::milliseconds(1);
+  options.report = [&](std::string_view what, const std::string& why) {
+    const std::lock_guard lock(mutex);
+    reports.push_back(std::string(what) + ": " + why);
+  };
+  const auto limit = [&](const char* key) {
+    return catalog.live().Current()->ForKey(key).quota()->limit();
+  };
+  auto store =
+      SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, std::move(options));
+  ASSERT_TRUE(store.ok());
+  place.Put(3, 20, "k");
+  ASSERT_TRUE(WaitUntil([&] { return limit("k") == 20; }));
+  place.Put(4, 30, "k");
+  ASSERT_TRUE(WaitUntil([&] { return limit("k") == 30; }));
+  (*store)->Close();
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(reports, testing::ElementsAre(
+                           "the policy database has gone back to an older state; policies are as "
+                           "they were then: change 3 comes after 5; no longer in force: late"));
 }
 
 TEST(SharedPolicyStore, WhatWasAskedForBeforeItIsClosedIsMade) {

@@ -57,6 +57,8 @@ TEST(RedisUrl, SaysTlsAsTheOtherDriversDo) {
   EXPECT_FALSE(ParseUrl("rediss://h?tls=insecure-no-verify")->tls.verify);
   EXPECT_FALSE(ParseUrl("rediss://h?tls=off").ok());
   EXPECT_FALSE(ParseUrl("redis://h?tls=required").ok());
+  EXPECT_NE(ParseUrl("redis://h?gahter=1ms").error().message.find("unknown option 'gahter'"),
+            std::string::npos);
 }
 
 TEST(RedisUrl, ReadsHowLongChecksMayWaitForOthers) {

@@ -200,7 +200,7 @@ TEST_F(DatabaseTest, AFileOfANewerProgramIsRefused) {
   auto database = OpenMigrated();
   const Status refused = database->Migrate("items", std::span(kSteps).first(1));
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
   EXPECT_THAT(refused.error().message, HasSubstr("newer"));
 }
 
@@ -233,7 +233,7 @@ TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsAnErrorThatNamesIt) {
   std::filesystem::create_directory(path_);
   const Result<std::unique_ptr<Database>> opened = Database::Open({.path = path_});
   ASSERT_FALSE(opened.ok());
-  EXPECT_EQ(opened.error().code, Code::kUnavailable);
+  EXPECT_EQ(opened.error().code, Code::kInvalidArgument);
   EXPECT_THAT(opened.error().message, HasSubstr(path_));
 }
 

@@ -7,6 +7,8 @@
 namespace weir::notify {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::string LimitProblem(std::string_view body) {
@@ -34,13 +36,20 @@ TEST(NotifyJson, ReadsALimitUnderEitherNames) {
   EXPECT_NE(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":"10"})"), "");
 }
 
+TEST(NotifyJson, AFieldThatIsThereTwiceIsRefused) {
+  EXPECT_EQ(SendProblem(R"({"userId":"42","message":"hi","userId":"43"})"),
+            "field userId is there twice");
+  EXPECT_EQ(LimitProblem(R"({"userId":"42","rateLimit":5,"rateLimit":500,"timeWindow":10})"),
+            "field rateLimit is there twice");
+}
+
 TEST(NotifyJson, TheCountIsKeptOnlyIfTheBodySaysSo) {
   EXPECT_FALSE(*ParseKeepCount(R"({"userId":"42","rateLimit":5,"timeWindow":10})"));
   EXPECT_FALSE(*ParseKeepCount(R"({"keepCount":false})"));
   EXPECT_TRUE(*ParseKeepCount(R"({"keepCount":true})"));
   EXPECT_TRUE(*ParseKeepCount(R"({"keep_count":true})"));
   EXPECT_EQ(ParseKeepCount(R"({"keepCount":"true"})").error().message,
-            "keepCount must be a boolean");
+            "keepCount must be a boolean, got \"true\"");
   EXPECT_EQ(ParseKeepCount(R"({"keepcount":true})").error().message,
             "unknown field keepcount; did you mean keepCount?");
 }
@@ -51,9 +60,9 @@ TEST(NotifyJson, NamesAllThatIsMissingOrWrong) {
             "missing required fields: userId");
   EXPECT_THAT(LimitProblem(R"({"userId":true,"rateLimit":1,"timeWindow":1})"), HasSubstr("userId"));
   EXPECT_THAT(LimitProblem(R"({"userId":"u","rateLimit":1.5,"timeWindow":1})"),
-              HasSubstr("rateLimit must be a whole number"));
+              HasSubstr("rateLimit must be a whole number, got 1.5"));
   EXPECT_THAT(LimitProblem(R"({"userId":"u","rateLimit":1,"timeWindow":-1})"),
-              HasSubstr("timeWindow must be a whole number from 1"));
+              AllOf(HasSubstr("timeWindow must be a whole number from 1"), EndsWith(", got -1")));
   EXPECT_THAT(LimitProblem("[1]"), HasSubstr("JSON object"));
   EXPECT_EQ(SendProblem(R"({"userId":"u"})"), "missing required fields: message");
   EXPECT_THAT(SendProblem(R"({"userId":"u","message":7})"), HasSubstr("message must be a string"));

@@ -257,5 +257,36 @@ TEST_F(EmbeddedGateway, OfManyAtOnceExactlyTheLimitIsSent) {
   EXPECT_EQ(gateway_->waiting(), 0U);
 }
 
+// However fast they come.
+TEST_F(EmbeddedGateway, ForgetsWhatHasExpiredAsFastAsItComes) {
+  const auto many = [this](const std::string& sql) {
+    return database_->WriteAndWait([&](weir::sqlite::Connection& connection) {
+      return connection.Execute(
+          ("WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 30000) " +
+           sql)
+              .c_str());
+    });
+  };
+  const auto left = [this](const char* table) {
+    std::int64_t count = -1;
+    static_cast<void>(database_->Read([&](weir::sqlite::Connection& connection) -> Status {
+      count = *connection.ReadNumber("SELECT count(*) FROM " + std::string(table));
+      return {};
+    }));
+    return count;
+  };
+  ASSERT_TRUE(many("INSERT INTO notify_key SELECT 'u', i, 0, '', 1, 1, 1, 1 FROM n").ok());
+  ASSERT_TRUE(many("INSERT INTO notify_message(event_id, user_id, channel, recipient, state, "
+                   "accepted_at, updated_at) SELECT i, 'u', 'sms', '', 2, 1, 1 FROM n")
+                  .ok());
+  clock_.Advance(std::chrono::hours(24 * 31));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(Send({"nobody", "m"}).ok());
+    clock_.Advance(kSweepPause);
+  }
+  EXPECT_EQ(left("notify_key"), 0);
+  EXPECT_EQ(left("notify_message"), 0);
+}
+
 }  // namespace
 }  // namespace weir::notify::sqlite

@@ -68,6 +68,57 @@ TEST_F(SessionAbuseTest, PingsNowAndThenAreFine) {
   }
 }
 
+/// Frames for which nghttp2 looks at every open stream.
+const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);
+const std::string kGoaway("\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\0", 17);
+
+class FramesForAllCallsTest : public SessionTest,
+                              public ::testing::WithParamInterface<std::string> {
+ protected:
+  static std::string Repeated(int times) {
+    std::string frames;
+    for (int i = 0; i < times; ++i) frames += GetParam();
+    return frames;
+  }
+
+  void Open(int calls) {
+    client_->Exchange(*server_);
+    for (int i = 0; i < calls; ++i) client_->Call("/test.Test/Silent", "", {}, true);
+    client_->Exchange(*server_);
+    ASSERT_EQ(server_->open_calls(), static_cast<std::size_t>(calls));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Frames, FramesForAllCallsTest, ::testing::Values(kSettings, kGoaway));
+
+TEST_P(FramesForAllCallsTest, TakeTurnsWithOthersIfManyCallsAreOpen) {
+  Open(16'000);
+  const std::string frames = Repeated(100);
+  const std::size_t cut = frames.size() / 2;  // within the head of a frame
+  int turns = 0;
+  for (const std::string& piece : {frames.substr(0, cut), frames.substr(cut)}) {
+    ASSERT_TRUE(server_->Receive(piece));
+    for (++turns; server_->paused(); ++turns) ASSERT_TRUE(server_->Receive({}));
+  }
+  EXPECT_GE(turns, 20);
+  EXPECT_LE(turns, 100);
+  EXPECT_EQ(server_->open_calls(), 16'000U);
+}
+
+TEST_P(FramesForAllCallsTest, AreCutOffEarlierIfManyCallsAreOpen) {
+  Open(16'000);
+  // Each call allows a client four small frames; not four of these.
+  bool open = server_->Receive(Repeated(1'000));
+  while (open && server_->paused()) open = server_->Receive({});
+  EXPECT_FALSE(open);
+}
+
+TEST_P(FramesForAllCallsTest, AreFineIfFewCallsAreOpen) {
+  Open(10);
+  EXPECT_TRUE(server_->Receive(Repeated(100)));
+  EXPECT_FALSE(server_->paused());
+}
+
 TEST_F(SessionAbuseTest, AFloodOfEmptyDataFramesIsCutOff) {
   SessionOptions options;
   options.control_burst = 100;

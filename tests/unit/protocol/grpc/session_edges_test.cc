@@ -141,5 +141,25 @@ TEST_F(SessionEdgesTest, DeadlinesOfManyCallsThatAreOverDoNotHideThoseOfOthers) 
   EXPECT_EQ(server_->NextDeadline(), After(clock_, seconds(10)));
 }
 
+TEST_F(SessionEdgesTest, CallsWhoseTimeIsOverTogetherEndInTurns) {
+  client_->Exchange(*server_);
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < 1'000; ++i) {
+    ids.push_back(client_->Call("/test.Test/Silent", Message("m"), {{"grpc-timeout", "5S"}}));
+  }
+  client_->Exchange(*server_);
+  (void)server_->TakeAnswered();
+  clock_.Advance(seconds(5));
+  int turns = 1;
+  for (bool more = true; more; ++turns) {
+    more = server_->Expire(clock_.Now());
+    EXPECT_LE(server_->TakeAnswered(), 256U);
+    EXPECT_EQ(server_->NextDeadline().has_value(), more);
+    ASSERT_LT(turns, 10);
+  }
+  client_->Exchange(*server_);
+  for (const std::int32_t id : ids) EXPECT_EQ(client_->answer(id).status(), "4");
+}
+
 }  // namespace
 }  // namespace weir::grpc::testing

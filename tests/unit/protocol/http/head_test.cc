@@ -201,6 +201,8 @@ TEST(RequestHead, NominatesAFewFieldsOnly) {
   };
   EXPECT_EQ(ErrorOf(connection(kMaxNominated)), 0);
   EXPECT_EQ(ErrorOf(connection(kMaxNominated + 1)), 400);
+  EXPECT_EQ(ErrorOf(connection(kMaxNominated) + connection(1)), 400);
+  EXPECT_EQ(ErrorOf("Connection: a" + std::string(kMaxNominated, ',') + "\r\n"), 400);
 }
 
 TEST(RequestHead, IsBounded) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -110,6 +111,19 @@ TEST_F(RespCommands, ReservesAndSettles) {
   EXPECT_THAT(Talk("WEIR.SETTLE until-30000 2\r\nWEIR.SETTLE until-30000 2\r\n"),
               ::testing::AllOf(StartsWith("*9\r\n"), EndsWith(":0\r\n:0\r\n")));
   EXPECT_THAT(Talk("HELLO 3\r\nWEIR.SETTLE until-600000 0\r\n"), EndsWith("+settled\r\n:1\r\n"));
+}
+
+// A client that forgets the user's name must not be without a limit.
+TEST_F(RespCommands, AnEmptyKeyIsAnError) {
+  for (const CommandSpec& spec : AllCommands()) {
+    if (!spec.keyed || !spec.name.starts_with("weir.")) continue;
+    const int words = std::abs(spec.arity);
+    std::string command = "*" + std::to_string(words) + "\r\n$" + std::to_string(spec.name.size()) +
+                          "\r\n" + std::string(spec.name) + "\r\n$0\r\n\r\n";
+    for (int i = 2; i < words; ++i) command += "$1\r\n1\r\n";
+    EXPECT_EQ(Talk(command), "-ERR the key must not be empty\r\n") << spec.name;
+  }
+  EXPECT_TRUE(limiter_.batches.empty());
 }
 
 TEST_F(RespCommands, WhatNoPolicyDecidedNamesNone) {

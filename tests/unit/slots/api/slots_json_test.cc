@@ -6,6 +6,8 @@
 namespace weir::slots {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::string MessageOf(std::string_view body) {
@@ -26,18 +28,35 @@ TEST(SlotsJson, NamesTheFieldAtFault) {
   EXPECT_THAT(MessageOf(""), HasSubstr("JSON object"));
   EXPECT_THAT(MessageOf("[1]"), HasSubstr("JSON object"));
   EXPECT_THAT(MessageOf("{}"), HasSubstr("eventId is missing"));
-  EXPECT_THAT(MessageOf(R"({"eventId":7})"), HasSubstr("eventId must be a string"));
+  EXPECT_THAT(MessageOf(R"({"eventId":7})"), HasSubstr("eventId must be a string, got 7"));
   EXPECT_THAT(MessageOf(R"({"eventId":""})"), HasSubstr("eventId must not be empty"));
   EXPECT_THAT(MessageOf(R"({"eventId":"a\u0000b"})"), HasSubstr("eventId"));
   EXPECT_THAT(MessageOf(R"({"eventId":"e"})"), HasSubstr("configName is missing"));
   EXPECT_THAT(MessageOf(R"({"eventId":"e","configName":"c"})"),
               HasSubstr("requestedTime is missing"));
   EXPECT_THAT(MessageOf(R"({"eventId":"e","configName":"c","requestedTime":"noon"})"),
-              HasSubstr("requestedTime must be an ISO-8601"));
+              AllOf(HasSubstr("requestedTime must be an ISO-8601"), EndsWith(", got 'noon'")));
   EXPECT_THAT(
       MessageOf(
           R"({"eventId":"e","configName":"c","tenant":3,"requestedTime":"2025-06-01T12:00:00Z"})"),
       HasSubstr("tenant"));
+}
+
+// One reader takes the first of two, another the last: whoever checks a payment before may see
+// another one than we do.
+TEST(SlotsJson, AFieldThatIsThereTwiceIsRefused) {
+  EXPECT_EQ(
+      MessageOf(
+          R"({"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z","payload":"1 EUR","payload":"9 EUR"})"),
+      "field payload is there twice");
+  EXPECT_EQ(
+      MessageOf(
+          R"({"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z","other":1,"other":2})"),
+      "ok");
+  const Result<Config> config = ParseConfig(
+      R"({"configName":"pay","windowSize":"PT4S","maxPerWindow":100,"maxPerWindow":1000})");
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.error().message, "field maxPerWindow is there twice");
 }
 
 TEST(SlotsJson, AnEventThatIsWrongDoesNotSpoilItsBatch) {
@@ -64,7 +83,7 @@ TEST(SlotsJson, ReadsAndWritesConfigs) {
   JsonWriter json(out);
   AppendConfig(json, config);
   EXPECT_EQ(ParseConfig(R"({"configName":"c","windowSize":4,"maxPerWindow":1})").error().message,
-            R"(windowSize must be a string, such as "PT4S" or "4s")");
+            R"(windowSize must be a string, got 4; write it like "PT4S" or "4s")");
   EXPECT_EQ(out, R"({"configName":"pay","version":0,"windowSize":"PT4S","maxPerWindow":100,)"
                  R"("headroom":100,"fairWindows":100,"tenants":{"*":1,"a":1,"b":2},"active":true,)"
                  R"("createdAt":"1970-01-01T00:00:00Z"})");

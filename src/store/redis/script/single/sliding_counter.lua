@@ -29,7 +29,7 @@ do
       local byte = bytes[i]
       if byte >= 128 then
         sum, scale = sum + (byte - 128) * scale, scale * 128
-        if scale > 34359738368 then return '' end -- of more than six bytes
+        if scale > 34359738368 then return '' end -- more than six bytes
       else
         sum, scale, n = sum + byte * scale, 1, n + 1
         if n == 1 then first, first_size = sum, i end
@@ -46,7 +46,7 @@ do
     if asked < most * (1 - 1e-12) then
       granted = true
     elseif asked <= most * (1 + 1e-12) then
-      return '' -- too near for plain numbers
+      return '' -- too close for plain numbers
     end
   end
   if granted then

@@ -1,5 +1,5 @@
 do
-  -- position: of the reference in its window; less than nothing if windows begin with a charge.
+  -- position: of the reference in its window; negative if windows begin with a charge.
   local limit, cost, width, position = a, b, c, d
   local finish, count, kept_h = now + width, 0, nil
   if position >= 0 then
