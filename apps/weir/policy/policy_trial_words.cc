@@ -105,8 +105,9 @@ int Run(const Words& words, bool shadow) {
     const std::string source = stored->ok() ? SourceOf(stored->body) : "file";
     if (source == "default") {
       return Fail({Code::kFailedPrecondition,
-                   "the default policy is always enforced and cannot be switched here; set "
-                   "default_policy in the configuration"});
+                   "'" + words.name +
+                       "' is the default policy, which is always enforced; to change it, set "
+                       "default_policy in the configuration"});
     }
     if (source != "file") return ChangeStored(words, stored->body, shadow);
   }

@@ -114,7 +114,7 @@ void ConfigureReserve(Syntax word) {
   auto words = std::make_shared<ReserveWords>();
   words->subject.AddTo(word, "A bare key, such as user-123");
   word.AddOption("--cost", words->cost, "Estimated cost")
-      .Between(std::int64_t{0}, kMaxLimit)
+      .Between(std::int64_t{1}, kMaxLimit)
       .ShowDefault();
   word.AddOption("--expires", words->expires, "How long the reservation lasts").ShowDefault();
   words->remote.AddTo(word);

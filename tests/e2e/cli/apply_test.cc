@@ -140,7 +140,8 @@ TEST_F(Apply, AMistakeInJsonIsFoundAtItsPlace) {
 TEST_F(Apply, TheDefaultPolicyAndAKeyOfItsNameAreDifferent) {
   const RunResult enforced = Weir({"policy", "enforce", "default"});
   EXPECT_EQ(enforced.exit_code, kRefused);
-  EXPECT_THAT(enforced.error_output, HasSubstr("the default policy is always enforced"));
+  EXPECT_THAT(enforced.error_output,
+              HasSubstr("'default' is the default policy, which is always enforced"));
   EXPECT_THAT(Weir({"policy", "shadow", "default"}).error_output, HasSubstr("set default_policy"));
   const RunResult applied =
       Weir({"policy", "apply", File(R"({"key":"default","type":"TOKEN_BUCKET"})", "default.json")});

@@ -263,7 +263,7 @@ TEST_F(Messages, AValueThatCannotBeRightIsAUsageError) {
   usage({"policy", "diff", "a", "1", "2", "3"}, "versions: takes at most 2 values: ");
   usage({"serve", "--unmatched"}, "--unmatched: requires a value: ");  // the help does not show it
   // What only the service knows.
-  usage({"reserve", "a", "--expires", "2d"}, "400: expiresAfterMs: must be an integer from 1 to ");
+  usage({"check", std::string(5000, 'a')}, "400: key: ");
 }
 
 TEST_F(Messages, AFileOfTheCommandLineThatCannotBeUsedIsNamed) {
