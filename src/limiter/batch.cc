@@ -74,7 +74,8 @@ void Batch::Build(std::shared_ptr<const std::shared_ptr<const policy::PolicySet>
     check.status = settles ? CollectSettled(check) : Collect(set, check.request);
     if (!check.status.ok()) items_.resize(part.begin);
     part.end = static_cast<std::uint32_t>(items_.size());
-    ShareBuckets(part, check.request.each_time || settles);
+    const Sharing once = check.request.each_time ? Sharing::kDescriptor : Sharing::kRequest;
+    ShareBuckets(part, settles ? Sharing::kNone : once);
     if (check.reserve.count() > 0 && check.op == store::Op::kCharge && check.status.ok()) {
       check.status = MakeRecords(part, i);
       if (!check.status.ok()) items_.resize(part.end = part.begin);
@@ -209,15 +210,16 @@ Status Batch::FinishKey(Item item, std::size_t key_at) {
   return {};
 }
 
-// Descriptors of one request may lead to the same bucket; it is charged once, with the largest
-// cost.
-void Batch::ShareBuckets(Part part, bool each_time) {
+// Descriptors of one request, and two entries of one that begin with the same prefix, may lead to
+// the same bucket; it is charged once, with the largest cost.
+void Batch::ShareBuckets(Part part, Sharing sharing) {
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     Item& item = items_[i];
     item.charged_as = i;
-    if (item.quota == nullptr || each_time) continue;
+    if (item.quota == nullptr || sharing == Sharing::kNone) continue;
     for (std::uint32_t j = part.begin; j < i; ++j) {
       Item& earlier = items_[j];
+      if (sharing == Sharing::kDescriptor && earlier.descriptor != item.descriptor) continue;
       // Has the same policy, so it has a quota as well.
       if (earlier.policy != item.policy || earlier.charged_as != j ||
           KeyOf(earlier) != KeyOf(item)) {

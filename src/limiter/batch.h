@@ -106,6 +106,10 @@ class Batch {
     std::vector<std::uint32_t> applications = {};  // of the groups; kNone: nothing is sent
   };
 
+  /// Whose items with the same bucket are charged once: those of the request, of each descriptor,
+  /// or none.
+  enum class Sharing { kRequest, kDescriptor, kNone };
+
   Status Collect(const policy::PolicySet& set, const policy::Request& request);
   Status CollectDescriptor(const policy::PolicySet& set, const policy::Request& request,
                            std::size_t index);
@@ -118,7 +122,7 @@ class Batch {
   void SetMode(Item& item, bool reported = false) const noexcept;
   Status FinishKey(Item item, std::size_t key_at);
   void DropReplaced();
-  void ShareBuckets(Part part, bool each_time);
+  void ShareBuckets(Part part, Sharing sharing);
   void AddApplications(Part part, const Check& check);
   void AddReleases(Part part, const Check& check);
   Item* FirstConcurrency(Part part, bool shadow) noexcept;

@@ -11,8 +11,9 @@ namespace weir::policy {
 namespace {
 
 // Combinations of entries with the same name that one match tries beside the first. A shape with
-// several names has a combination for each way to choose one entry of each.
-constexpr std::uint32_t kMostRepeats = 1024;
+// several names has a combination for each way to choose one entry of each. What a match costs
+// grows with the square of their number.
+constexpr std::uint32_t kMostRepeats = 64;
 
 }  // namespace
 
@@ -163,6 +164,7 @@ void PolicySet::MarkReplaced(MatchBuffer& buffer) const {
     const Shape& shape = shapes_[buckets_[candidate.bucket].shape];
     for (const MatchBuffer::Candidate& other : buffer.candidates_) {
       const Bucket& bucket = buckets_[other.bucket];
+      if (bucket.shape == buckets_[candidate.bucket].shape) continue;
       const Shape& rival = shapes_[bucket.shape];
       if (rival.family != shape.family || !MoreSpecific(rival, shape)) continue;
       if (!buffer.SameValues(candidate, other, shape.fields.size())) continue;

@@ -149,11 +149,10 @@ std::int64_t Holding::Want(Nanos now, Nanos rest) const noexcept {
     want = static_cast<std::int64_t>(static_cast<double>(want) * part * 9 / 8) + 2;
     want -= Available(now, rest);
   }
-  // Permits granted in a lost answer, or to a node that dies, are lost until the window ends: half
-  // of it at most. A bucket refills.
+  // Permits granted in a lost answer are lost until the window ends or the bucket has refilled:
+  // half of the limit at most.
   const std::int64_t limit = terms_.quota.limit();
-  const bool refills = terms_.quota.algorithm() == Algorithm::kTokenBucket;
-  return std::clamp<std::int64_t>(want, 0, refills ? limit : limit - limit / 2);
+  return std::clamp<std::int64_t>(want, 0, limit - limit / 2);
 }
 
 bool Holding::OnGrant(const Granted& granted, const Flaws& flaws) {

@@ -88,6 +88,20 @@ TEST(SharedBucket, IsChargedEachTimeIfTheRequestSaysSo) {
   EXPECT_THAT(asked.Left(*limiter), ElementsAre(4, 3));
 }
 
+// Envoy charges a descriptor once, whatever its entries have in common.
+TEST(SharedBucket, OfTwoEntriesOfOneDescriptorIsChargedOnce) {
+  World world(
+      "policies: [{name: api, match: {generic_key: 'api-*', ip: '*'}, "
+      "quota: {fixed_window: {limit: 5, window: 1h}}}]");
+  auto limiter = world.NewLimiter();
+  const Entries both = {{"generic_key", "api-a"}, {"generic_key", "api-b"}, {"ip", "1"}};
+  for (const std::int64_t left : {4, 3}) {
+    Asked asked = Asked::For(both);
+    asked.check.request.each_time = true;
+    EXPECT_EQ(asked.On(*limiter).decision.remaining, left);
+  }
+}
+
 TEST(SharedBucket, OfARefusedRequestIsShownAsNotCharged) {
   World world(kUsers);
   auto limiter = world.NewLimiter();

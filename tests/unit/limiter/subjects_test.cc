@@ -233,7 +233,7 @@ TEST_F(Subjects, MorePoliciesThanAnAnswerNamesAreAnError) {
 TEST_F(Subjects, TooManyEntriesOfTheSameNamesAreAnError) {
   world_.Publish(R"(
 policies:
-  - {name: p, match: {a: "*", b: "*", c: "*"}, quota: {fixed_window: {limit: 9, window: 1s}}}
+  - {name: p, match: {a: "0", b: "19", c: "19"}, quota: {fixed_window: {limit: 9, window: 1s}}}
 )");
   std::vector<std::string> values;
   for (int i = 0; i < 20; ++i) values.push_back(std::to_string(i));
@@ -245,6 +245,7 @@ policies:
   const Check& check = asked.On(*limiter_);
   ASSERT_FALSE(check.status.ok());
   EXPECT_EQ(check.status.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(check.status.error().message, HasSubstr("too many entries of the same names"));
 }
 
 }  // namespace

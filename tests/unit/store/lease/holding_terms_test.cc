@@ -149,8 +149,9 @@ TEST(HoldingTerms, TheEndOfWhatARegionLendsIsNoWindowsEnd) {
   EXPECT_EQ(holding.Want(150 * kMs), 125);
 }
 
-// Permits granted and lost in transit are unavailable until their window ends.
-TEST(HoldingTerms, NoMoreThanHalfOfAWindowIsAskedForAtOnce) {
+// Permits granted and lost in transit are unavailable until their window ends or the bucket
+// refills.
+TEST(HoldingTerms, NoMoreThanHalfOfALimitIsAskedForAtOnce) {
   Holding holding(kWindow, 0);
   holding.Note(0, 5000);
   EXPECT_EQ(holding.Want(0), 500);
@@ -164,7 +165,7 @@ TEST(HoldingTerms, NoMoreThanHalfOfAWindowIsAskedForAtOnce) {
   EXPECT_EQ(want_of(7), 4);
   Holding bucket(kBucket, 0);
   bucket.Note(0, 5000);
-  EXPECT_EQ(bucket.Want(0), kBucket.quota.limit()) << "a bucket refills";
+  EXPECT_EQ(bucket.Want(0), kBucket.quota.limit() / 2);
 }
 
 TEST(HoldingTerms, AStoreThatGaveLessThanWasAskedForIsLeftAloneForAWhile) {
