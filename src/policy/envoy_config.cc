@@ -218,11 +218,19 @@ class Reader {
 
   /// Converts names of limits, which several policies may share, to names of policies.
   void ResolveReplaces() {
+    const auto is = [](const std::string& name) {
+      return [&name](const Definition& policy) { return policy.name == name; };
+    };
     for (Definition& policy : out_) {
       std::vector<std::string> resolved;
       for (const std::string& name : policy.replaces) {
         const auto found = by_limit_name_.find(name);
-        if (found == by_limit_name_.end()) continue;  // as in Envoy: replaces nothing
+        if (found == by_limit_name_.end()) {
+          // As in Envoy it replaces nothing, not even a policy that was named after its entries. It
+          // is kept to be warned of.
+          if (std::ranges::none_of(out_, is(name))) resolved.push_back(name);
+          continue;
+        }
         resolved.insert(resolved.end(), found->second.begin(), found->second.end());
       }
       policy.replaces = std::move(resolved);

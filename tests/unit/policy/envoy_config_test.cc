@@ -277,7 +277,7 @@ descriptors:
 )");
   EXPECT_EQ(definitions[0].name, "general");
   EXPECT_EQ(definitions[1].name, "general#2");
-  EXPECT_THAT(definitions[2].replaces, ElementsAre("general", "general#2"));
+  EXPECT_THAT(definitions[2].replaces, ElementsAre("general", "general#2", "unknown"));
 }
 
 TEST(EnvoyConfig, WhatItPrintsReadsBackAsTheSamePolicies) {
