@@ -46,6 +46,7 @@ Result<std::string> Fetch(const std::string& url, const std::string& ca,
   if (!ca.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, ca.c_str());
   curl_easy_setopt(curl, CURLOPT_TIMEOUT, kTimeout);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // does not wait for name servers
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Take);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &text);

@@ -184,6 +184,7 @@ Status SmtpProvider::Deliver(const Event& event) {
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, IgnoreAnswer);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.timeout.count()));
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // does not wait for name servers
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, why.data());
   const CURLcode done = curl_easy_perform(easy);
   long status = 0;

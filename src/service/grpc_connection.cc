@@ -51,7 +51,7 @@ void GrpcConnection::OnDeadline() {
     // Unary calls are long finished; those still open are streams that would never end.
     end_calls_at_ = steady_clock::now() + options_.drain_grace;
     session_.Drain();
-    session_.EndCalls("the server is shutting down");
+    EndCalls();
   }
   SetTimer();
 }
@@ -67,6 +67,7 @@ Next GrpcConnection::Advance() {
   full_.reset();
   if (ended_) return Next::kClose;
   if (overdue_) Expire();
+  if (ending_) EndCalls();
   const bool worked = std::exchange(received_, false);
   if (session_.paused() && !session_.full() && !worked && !session_.Receive({})) broken_ = true;
   const bool open = session_.Fill(out_, kWriteSize) && !broken_;
@@ -111,6 +112,11 @@ void GrpcConnection::OnClosed() {
 void GrpcConnection::Expire() {
   overdue_ = session_.Expire(SystemClock::Get().Now());
   if (overdue_) stream_.WakeLater();
+}
+
+void GrpcConnection::EndCalls() {
+  ending_ = session_.EndCalls("the server is shutting down");
+  if (ending_) stream_.WakeLater();
 }
 
 /// The next moment at which anything could be due; OnDeadline finds out what.

@@ -57,6 +57,7 @@ class GrpcConnection final : public net::Connection,
   void OnOutput() override { stream_.WakeLater(); }
   void CountAnswers();
   void Expire();
+  void EndCalls();
   void SetTimer();
 
   grpc::Health& health_;
@@ -71,6 +72,7 @@ class GrpcConnection final : public net::Connection,
   bool ended_ = false;    // the peer says no more
   bool broken_ = false;   // what it said cannot be gone on from
   bool overdue_ = false;  // calls whose time is over wait for a turn
+  bool ending_ = false;   // calls that a drain ends do so, too
   bool draining_ = false;
   std::chrono::steady_clock::time_point end_calls_at_;  // while draining
   bool received_ = false;                               // since the last Advance

@@ -49,6 +49,7 @@ std::string AskUrl(const HealthOptions& options) {
   curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kTimeoutSeconds);
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_QUICK_EXIT, 1L);  // does not wait for name servers
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Discard);
   const CURLcode done = curl_easy_perform(curl.get());
   if (done != CURLE_OK) return options.url + ": " + curl_easy_strerror(done);

@@ -161,6 +161,7 @@ Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_vi
   exchange.Set(CURLOPT_PROTOCOLS_STR, "http,https");
   exchange.Set(CURLOPT_PROXY, "");
   exchange.Set(CURLOPT_NOSIGNAL, 1L);
+  exchange.Set(CURLOPT_QUICK_EXIT, 1L);  // does not wait for name servers
   exchange.Set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   exchange.Set(CURLOPT_TIMEOUT_MS, static_cast<long>(access_.timeout_seconds * 1000));
   exchange.SetFile(CURLOPT_CAINFO, access_.ca);

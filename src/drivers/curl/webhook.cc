@@ -98,6 +98,7 @@ Status Webhook::Post(const std::string& body, std::span<const std::string> heade
   curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, kMaxIdleSeconds);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.timeout.count()));
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // does not wait for name servers
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, Discard);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &seen);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, why.data());

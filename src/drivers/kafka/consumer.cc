@@ -83,16 +83,25 @@ std::string Text(const void* bytes, std::size_t size) {
 
 // As rd_kafka_consumer_close, but not for longer than kCloseTimeout. Without a goodbye the group
 // misses it when its session has timed out.
+//
+// The queue also receives messages that were fetched and not polled: rd_kafka_queue_poll_callback
+// would abort at the first of them. Taken as events they are dropped, but then so is the rebalance,
+// without a callback.
 void Consumer::DeleteClient::operator()(rd_kafka_s* client) const noexcept {
-  const std::unique_ptr<rd_kafka_queue_t, DeleteQueue> events(rd_kafka_queue_new(client));
+  std::unique_ptr<rd_kafka_queue_t, DeleteQueue> events(rd_kafka_queue_new(client));
   if (rd_kafka_error_t* failed = rd_kafka_consumer_close_queue(client, events.get())) {
     rd_kafka_error_destroy(failed);
   } else {
     const auto end = std::chrono::steady_clock::now() + kCloseTimeout;
     while (rd_kafka_consumer_closed(client) == 0 && std::chrono::steady_clock::now() < end) {
-      rd_kafka_queue_poll_callback(events.get(), 50);
+      const std::unique_ptr<rd_kafka_event_t, DeleteEvent> event(
+          rd_kafka_queue_poll(events.get(), 50));
+      if (rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) {
+        rd_kafka_assign(client, nullptr);
+      }
     }
   }
+  events.reset();  // what is still in it refers to the client
   rd_kafka_destroy_flags(client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 

@@ -290,8 +290,4 @@ std::size_t Session::TakeOut(Call& call, std::uint8_t* to, std::size_t room) {
   return take;
 }
 
-void Session::EndCalls(std::string_view reason) {
-  for (const auto& call : open_) call->Finish(StatusCode::kUnavailable, reason);
-}
-
 }  // namespace weir::grpc

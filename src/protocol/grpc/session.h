@@ -108,8 +108,9 @@ class Session {
   /// Tells the peer to use another connection, and lets calls under way finish. The second call
   /// refuses calls that the peer began in the meantime; it happens by itself when the peer answers.
   void Drain();
-  /// Ends all open calls with UNAVAILABLE: the last step of a drain.
-  void EndCalls(std::string_view reason);
+  /// Ends all open calls with UNAVAILABLE: the last step of a drain. True: there are more calls,
+  /// for another turn.
+  bool EndCalls(std::string_view reason);
 
   /// When Expire should be called next, if at all.
   std::optional<Nanos> NextDeadline();
@@ -191,6 +192,7 @@ class Session {
   nghttp2_session* h2_ = nullptr;
   std::shared_ptr<Session*> link_;
   std::vector<std::unique_ptr<Call>> open_;  // each knows its place here
+  std::size_t to_end_ = 0;                   // EndCalls has come so far, from the end of open_
   Call* head_ = nullptr;                     // the one whose request head is arriving
   std::size_t head_bytes_ = 0;               // of the fields that are arriving, unfolded
   std::uint64_t answered_ = 0;

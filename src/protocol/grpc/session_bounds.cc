@@ -21,17 +21,24 @@ constexpr std::size_t kWorkAtOnce = 128 << 10;
 /// This many bytes of heads are passed on before the work that they caused is checked.
 constexpr std::size_t kHeadsAtOnce = 512;
 
-/// Calls that are ended in one turn because their time is over: thousands that were begun together
-/// are over together.
-constexpr std::size_t kDueAtOnce = 256;
+/// Calls that are ended in one turn, because their time is over or the program ends: thousands that
+/// were begun together are over together.
+constexpr std::size_t kEndAtOnce = 256;
 
 /// Frames for which nghttp2 looks at every open stream: 130 µs with 16,000 of them. A stream counts
-/// as so many bytes of work, and so many streams as another frame without work.
+/// as so many bytes of work, and that much work as another frame without work.
 constexpr std::size_t kWorkPerStream = 2;
-constexpr std::size_t kStreamsPerFrame = 64;
+constexpr std::size_t kWorkPerFrame = 128;
+/// Values in SETTINGS may open or close every stream's window. Then nghttp2 tries all answers that
+/// were held back again: 5 ms with 16,000 of them, for one frame that opens and one that closes.
+constexpr std::size_t kWorkPerWindow = 32;
 
 bool ConcernsAllStreams(std::uint8_t type) noexcept {
   return type == NGHTTP2_SETTINGS || type == NGHTTP2_GOAWAY;
+}
+
+std::size_t WorkPerStream(const FrameHead& frame) noexcept {
+  return frame.type == NGHTTP2_SETTINGS && frame.length != 0 ? kWorkPerWindow : kWorkPerStream;
 }
 
 }  // namespace
@@ -99,8 +106,9 @@ void Session::Judge(const FrameHead& frame) {
       break;
   }
   if (ConcernsAllStreams(frame.type)) {
-    worked_ += open_.size() * kWorkPerStream;
-    control_.Forgo(open_.size() / kStreamsPerFrame);
+    const std::size_t work = open_.size() * WorkPerStream(frame);
+    worked_ += work;
+    control_.Forgo(static_cast<std::int64_t>(work / kWorkPerFrame));
   }
   if (!control_.Spend(clock_)) Terminate(NGHTTP2_ENHANCE_YOUR_CALM);
 }
@@ -213,7 +221,7 @@ bool Session::Expire(Nanos now) {
   }
   std::size_t looked_at = 0;
   for (auto next = NextCallDeadline(); next && *next <= now; next = NextCallDeadline()) {
-    if (++looked_at > kDueAtOnce) return true;
+    if (++looked_at > kEndAtOnce) return true;
     const std::int32_t id = due_.front().second;
     std::pop_heap(due_.begin(), due_.end(), std::greater<>());
     due_.pop_back();
@@ -236,6 +244,16 @@ void Session::EndOverdue(Call& call, Nanos now) {
   call.Finish(StatusCode::kDeadlineExceeded,
               own ? "the deadline has passed" : "the request did not arrive in time");
   ReadMessages(call, {});
+}
+
+/// From the end of open_: a call that closes between two turns leaves its place to the last one,
+/// which has been ended before it.
+bool Session::EndCalls(std::string_view reason) {
+  to_end_ = std::min(to_end_ == 0 ? open_.size() : to_end_, open_.size());
+  for (std::size_t ended = 0; to_end_ != 0 && ended < kEndAtOnce; ++ended) {
+    open_[--to_end_]->Finish(StatusCode::kUnavailable, reason);
+  }
+  return to_end_ != 0;
 }
 
 void Session::RememberDeadlines() {

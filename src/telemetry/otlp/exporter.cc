@@ -16,14 +16,15 @@ namespace weir::telemetry::otlp {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 constexpr std::string_view kGrpcPath =
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 constexpr std::string_view kHttpPath = "/v1/traces";
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 10U;
 constexpr std::size_t kGrpcPrefix = 5;
-constexpr milliseconds kLook{100};  // how often the queue is checked
-constexpr milliseconds kLastTimeout{1'000};
+constexpr milliseconds kLook{100};           // how often the queue is checked
+constexpr milliseconds kLastTimeout{1'000};  // for everything, once it is time to stop
 
 /// Prefixes the message with one byte "not compressed" and its length.
 std::string Framed(const std::string& message) {
@@ -59,8 +60,9 @@ std::size_t OnField(char* data, std::size_t size, std::size_t count, void* to) {
 
 /// A receiver that does not answer must not hold up the end of the program. libcurl looks here at
 /// least once a second.
-int OnProgress(void* stopping, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const std::atomic<bool>*>(stopping)->load() ? 1 : 0;
+int OnProgress(void* give_up_at, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  const auto& end = *static_cast<const std::atomic<steady_clock::time_point>*>(give_up_at);
+  return steady_clock::now() >= end.load() ? 1 : 0;
 }
 
 struct FreeList {
@@ -96,7 +98,8 @@ Result<Endpoint> Endpoint::Parse(const std::string& text) {
 
 /// Requests to the receiver. Used on the exporter's thread only.
 struct Exporter::Sender {
-  explicit Sender(const ExporterOptions& given) : options(given), curl(curl_easy_init()) {
+  Sender(const ExporterOptions& given, const std::atomic<Moment>& end)
+      : options(given), give_up_at(end), curl(curl_easy_init()) {
     const bool grpc = options.endpoint.grpc;
     AddHeader(grpc ? "Content-Type: application/grpc" : "Content-Type: application/x-protobuf");
     AddHeader("Expect:");
@@ -109,11 +112,11 @@ struct Exporter::Sender {
 
   void AddHeader(const char* line) { fields.reset(curl_slist_append(fields.release(), line)); }
 
-  /// `stopping`: becomes true when the request is to be given up; null: never.
-  Result<Answer> Post(const std::string& body, milliseconds timeout,
-                      const std::atomic<bool>* stopping) {
+  Result<Answer> Post(const std::string& body) {
     MayBlock("exporting traces");
     if (curl == nullptr) return Error{Code::kInternal, "cannot initialize libcurl"};
+    const auto left = std::chrono::ceil<milliseconds>(give_up_at.load() - steady_clock::now());
+    if (left <= milliseconds(0)) return Error{Code::kUnavailable, "the program is stopping"};
     Answer answer;
     const bool grpc = options.endpoint.grpc;
     const long version = !grpc                  ? CURL_HTTP_VERSION_1_1
@@ -126,7 +129,9 @@ struct Exporter::Sender {
     // batch costs little.
     curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, grpc ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout.count()));
+    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // does not wait for name servers
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
+                     static_cast<long>(std::min(left, options.timeout).count()));
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields.get());
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data());
@@ -134,20 +139,19 @@ struct Exporter::Sender {
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &OnField);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, stopping == nullptr ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &OnProgress);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, stopping);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &give_up_at);
     const CURLcode code = curl_easy_perform(curl);
     if (code != CURLE_OK) return Error{Code::kUnavailable, curl_easy_strerror(code)};
     return answer;
   }
 
   /// How many spans the receiver refused, or why the export failed. kUnavailable: worth a retry.
-  Result<std::int64_t> Export(const std::vector<Span>& spans, milliseconds timeout,
-                              const std::atomic<bool>* stopping) {
+  Result<std::int64_t> Export(const std::vector<Span>& spans) {
     const std::string message = Encode(options.origin, spans);
     const bool grpc = options.endpoint.grpc;
-    const Result<Answer> answer = Post(grpc ? Framed(message) : message, timeout, stopping);
+    const Result<Answer> answer = Post(grpc ? Framed(message) : message);
     if (!answer.ok()) return answer.error();
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -170,6 +174,7 @@ struct Exporter::Sender {
   }
 
   const ExporterOptions& options;
+  const std::atomic<Moment>& give_up_at;
   CURL* const curl;
   std::unique_ptr<curl_slist, FreeList> fields;
 };
@@ -177,7 +182,7 @@ struct Exporter::Sender {
 Exporter::Exporter(Tracer& tracer, ExporterOptions options)
     : tracer_(tracer),
       options_(std::move(options)),
-      sender_(std::make_unique<Sender>(options_)),
+      sender_(std::make_unique<Sender>(options_, give_up_at_)),
       thread_([this] { Run(); }) {}
 
 Exporter::~Exporter() { Stop(); }
@@ -185,7 +190,7 @@ Exporter::~Exporter() { Stop(); }
 void Exporter::Stop() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    if (!stopping()) give_up_at_ = steady_clock::now() + kLastTimeout;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -194,11 +199,10 @@ void Exporter::Stop() {
 /// Returns false when it is time to stop.
 bool Exporter::Pause(milliseconds time) {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, time, [this] { return stopping_.load(); });
+  return !wake_.wait_for(lock, time, [this] { return stopping(); });
 }
 
 void Exporter::Run() {
-  using std::chrono::steady_clock;
   std::vector<Span> spans;
   auto sent_at = steady_clock::now();
   bool running = true;
@@ -211,17 +215,16 @@ void Exporter::Run() {
     do {
       spans.clear();
       tracer_.Take(spans, options_.batch);
-      if (!spans.empty()) Send(spans, !running);
-    } while (running && spans.size() == options_.batch);
+      if (!spans.empty()) Send(spans);
+    } while (spans.size() == options_.batch);
   }
 }
 
-void Exporter::Send(const std::vector<Span>& spans, bool last) {
+void Exporter::Send(const std::vector<Span>& spans) {
   milliseconds pause = options_.backoff;
-  const milliseconds timeout = last ? std::min(kLastTimeout, options_.timeout) : options_.timeout;
   for (int attempt = 1;; ++attempt) {
-    const Result<std::int64_t> rejected =
-        sender_->Export(spans, timeout, last ? nullptr : &stopping_);
+    const bool last = stopping();
+    const Result<std::int64_t> rejected = sender_->Export(spans);
     if (rejected.ok()) {
       const auto refused = std::min(static_cast<std::uint64_t>(*rejected), spans.size());
       failed_.fetch_add(refused, std::memory_order_relaxed);
@@ -234,7 +237,8 @@ void Exporter::Send(const std::vector<Span>& spans, bool last) {
           {{"error", std::string_view(rejected.error().message)}});
     }
     const bool again = rejected.error().code == Code::kUnavailable && !last;
-    if (!again || attempt >= options_.attempts || !Pause(pause)) break;
+    if (!again || attempt >= options_.attempts) break;
+    Pause(pause);  // Stop ends it, for the last attempt
     pause *= 2;
   }
   failed_.fetch_add(spans.size(), std::memory_order_relaxed);

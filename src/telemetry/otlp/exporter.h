@@ -53,8 +53,8 @@ class Exporter {
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
-  /// Aborts a request in progress within a second, tries once, for at most a second, to send the
-  /// waiting spans, and ends the thread. Idempotent.
+  /// Tries once to send what waits, and ends the thread. All of it, with a request in progress, has
+  /// a second; a receiver that does not answer may take one more. Idempotent.
   void Stop();
 
   std::uint64_t exported() const noexcept { return exported_.load(std::memory_order_relaxed); }
@@ -65,11 +65,15 @@ class Exporter {
   void Collect(TextWriter& out) const;
 
  private:
+  using Moment = std::chrono::steady_clock::time_point;
+  static constexpr Moment kNever = Moment::max();
+
   struct Sender;
 
   void Run();
-  void Send(const std::vector<Span>& spans, bool last);
+  void Send(const std::vector<Span>& spans);
   bool Pause(std::chrono::milliseconds time);
+  bool stopping() const noexcept { return give_up_at_.load() != kNever; }
 
   Tracer& tracer_;
   const ExporterOptions options_;
@@ -78,8 +82,8 @@ class Exporter {
   std::atomic<std::uint64_t> failed_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<bool> stopping_{false};
-  bool away_ = false;  // the receiver is down; logged once
+  std::atomic<Moment> give_up_at_{kNever};  // set by Stop
+  bool away_ = false;                       // the receiver is down; logged once
   std::thread thread_;
 };
 

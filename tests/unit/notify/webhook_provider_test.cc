@@ -11,6 +11,8 @@
 
 #include "notify/retry.h"
 #include "support/ports.h"
+#include "support/silent_names.h"
+#include "support/stopwatch.h"
 #include "support/tcp_server.h"
 
 namespace weir::notify {
@@ -124,6 +126,18 @@ TEST(WebhookProvider, NoAnswerInTimeIsADeadline) {
       *WebhookProvider::Open({.url = "http://127.0.0.1:" + std::to_string(silent.port()),
                               .timeout = std::chrono::milliseconds(100)});
   const Status delivered = provider->Deliver(kEvent);
+  ASSERT_FALSE(delivered);
+  EXPECT_EQ(delivered.error().code, Code::kDeadlineExceeded);
+}
+
+TEST(WebhookProvider, NoAnswerFromANameServerInTimeIsADeadline) {
+  test::SilentNames names;
+  const auto provider =
+      *WebhookProvider::Open({.url = std::string("http://") + test::SilentNames::kHost + "/",
+                              .timeout = std::chrono::milliseconds(100)});
+  const test::Stopwatch watch;
+  const Status delivered = provider->Deliver(kEvent);
+  EXPECT_LT(watch.elapsed(), test::SilentNames::kSilence / 2);
   ASSERT_FALSE(delivered);
   EXPECT_EQ(delivered.error().code, Code::kDeadlineExceeded);
 }

@@ -3,6 +3,8 @@
 #include <google/protobuf/message_lite.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,10 +27,17 @@ class Done final : public grpc::Method {
   }
 };
 
+/// Never answers.
+class Silent final : public grpc::Method {
+ public:
+  void OnMessage(grpc::Call&, std::string_view) override {}
+};
+
 class GrpcDrainTest : public ::testing::Test {
  protected:
   GrpcDrainTest() {
     services_.Add("/test.Test/Done", std::make_unique<Done>());
+    services_.Add("/test.Test/Silent", std::make_unique<Silent>());
     connection_ = new GrpcConnection(reactor_, std::make_unique<ScriptedTransport>(wire_),
                                      services_, health_, metrics_, options_);
     wire_.room = std::size_t{1} << 30U;
@@ -49,7 +58,13 @@ class GrpcDrainTest : public ::testing::Test {
     }
   }
 
-  const GrpcDoorOptions options_;
+  static GrpcDoorOptions WithoutGrace() {
+    GrpcDoorOptions options;
+    options.drain_grace = std::chrono::milliseconds(0);
+    return options;
+  }
+
+  const GrpcDoorOptions options_ = WithoutGrace();
   grpc::Services services_;
   grpc::Health health_{{}};
   net::DoorMetrics metrics_;
@@ -71,6 +86,26 @@ TEST_F(GrpcDrainTest, TheFirstCallOfAPeerThatGreetsDuringADrainIsAnswered) {
   // Nothing else is in flight when the server's PING is acknowledged.
   Arrive(Frame(kPing, kAck, 0, std::string(8, '\0')));
   EXPECT_TRUE(wire_.shut_down);
+}
+
+TEST_F(GrpcDrainTest, ThousandsOfCallsThatDoNotEndAreAllEnded) {
+  using namespace test::h2;
+  constexpr std::uint32_t kCalls = 2'000;
+  Arrive(Hello());
+  for (std::uint32_t i = 0; i < kCalls; ++i) {
+    Arrive(Frame(kHeaders, kEndHeaders, 2 * i + 1, CallHead("/test.Test/Silent")));
+  }
+  connection_->Drain();
+  Arrive("");
+  wire_.taken.clear();
+  connection_->OnDeadline();
+  Arrive("");
+  std::uint32_t ended = 0;
+  for (std::uint32_t i = 0; i < kCalls; ++i) {
+    const std::string last = Frame(kHeaders, kEndHeaders | kEndStream, 2 * i + 1).substr(3);
+    ended += wire_.taken.find(last) == std::string::npos ? 0 : 1;
+  }
+  EXPECT_EQ(ended, kCalls);
 }
 
 }  // namespace

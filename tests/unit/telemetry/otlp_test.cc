@@ -1,10 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <future>
+#include <mutex>
 #include <string>
+#include <thread>
 
+#include "support/silent_names.h"
+#include "support/stopwatch.h"
+#include "support/tcp_server.h"
 #include "support/wait.h"
 #include "telemetry/otlp/encode.h"
 #include "telemetry/otlp/exporter.h"
@@ -93,6 +101,82 @@ TEST(Exporter, StopsWhileAReceiverKeepsItWaiting) {
   boost::asio::ip::tcp::socket request = silent.accept();
   request.wait(request.wait_read);
   exporter.Stop();  // hangs if it does not give up
+  EXPECT_EQ(exporter.failed(), 1U);
+}
+
+/// A receiver that takes a moment for each request, and counts what arrives.
+class SlowReceiver {
+ public:
+  Endpoint endpoint() const {
+    return *Endpoint::Parse("http://127.0.0.1:" + std::to_string(server_.port()));
+  }
+  void WaitForFirst() { first_.get_future().wait(); }
+  int spans() const { return spans_; }
+
+ private:
+  void Serve(test::TcpConnection& connection) {
+    constexpr std::string_view kLength = "Content-Length: ";
+    while (true) {
+      const std::string head = connection.ReadThrough("\r\n\r\n");
+      const std::string body =
+          connection.Read(std::stoul(head.substr(head.find(kLength) + kLength.size())));
+      std::call_once(once_, [this] { first_.set_value(); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      for (std::size_t at = 0; (at = body.find("one span", at)) != std::string::npos; ++at) {
+        ++spans_;
+      }
+      connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+  }
+
+  std::once_flag once_;
+  std::promise<void> first_;
+  std::atomic<int> spans_ = 0;
+  test::TcpServer server_{[this](test::TcpConnection& connection) { Serve(connection); }};
+};
+
+TEST(Exporter, SendsWhatWaitsWhenItStops) {
+  SlowReceiver receiver;
+  Tracer tracer({});
+  Span span;
+  span.name = "one span";
+  for (int i = 0; i < 55; ++i) tracer.Record(span);
+  ExporterOptions options;
+  options.endpoint = receiver.endpoint();
+  options.batch = 10;
+  options.interval = std::chrono::milliseconds(1);
+  Exporter exporter(tracer, options);
+  receiver.WaitForFirst();
+  exporter.Stop();
+  EXPECT_EQ(exporter.exported(), 55U);
+  EXPECT_EQ(exporter.failed(), 0U);
+  EXPECT_EQ(receiver.spans(), 55) << "each of them once";
+}
+
+TEST(Exporter, CountsWhatItCannotSendWhenItStops) {
+  Tracer tracer({});
+  for (int i = 0; i < 55; ++i) tracer.Record(Span());
+  ExporterOptions options;
+  options.endpoint = *Endpoint::Parse("http://127.0.0.1:1");
+  options.batch = 10;
+  options.backoff = std::chrono::hours(1);
+  Exporter exporter(tracer, options);
+  exporter.Stop();
+  EXPECT_EQ(exporter.failed(), 55U);
+}
+
+TEST(Exporter, StopsWhileANameServerKeepsItWaiting) {
+  test::SilentNames names;
+  Tracer tracer({});
+  ExporterOptions options;
+  options.endpoint = *Endpoint::Parse("http://" + std::string(test::SilentNames::kHost) + ":4318");
+  options.interval = std::chrono::milliseconds(1);
+  Exporter exporter(tracer, options);
+  tracer.Record(Span());
+  names.WaitUntilAsked();
+  const test::Stopwatch watch;
+  exporter.Stop();
+  EXPECT_LT(watch.elapsed(), test::SilentNames::kSilence / 2);
   EXPECT_EQ(exporter.failed(), 1U);
 }
 

@@ -120,6 +120,36 @@ TEST_F(KafkaDriver, WhatWasNotCommittedComesAgain) {
   EXPECT_EQ(rest[1].payload, "2");
 }
 
+// Many more messages than one Poll takes wait in librdkafka's queues when the sender stops.
+TEST_F(KafkaDriver, MessagesThatWereFetchedAheadDoNotHoldUpTheEnd) {
+  ASSERT_TRUE(MakeTopics(*ParseUrl(broker_->url()), {{"ahead", 1}}));
+  constexpr std::size_t kCount = 2'000;
+  auto producer = MakeProducer();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    producer->Publish({.topic = "ahead", .key = "k", .payload = std::to_string(i)},
+                      [](const Status& status) { EXPECT_TRUE(status); });
+  }
+  producer.reset();  // waits for messages in flight
+  const auto take_one = [](Consumer& consumer) {
+    return test::WaitUntil([&] { return consumer.Poll(1, milliseconds(50)).size() == 1; });
+  };
+  auto consumer = MakeConsumer("ahead");
+  ASSERT_TRUE(take_one(*consumer));
+  const test::Stopwatch watch;
+  consumer.reset();
+  EXPECT_LT(watch.elapsed(), seconds(4)) << "the group does not know that its member has left";
+  consumer = MakeConsumer("ahead");
+  EXPECT_EQ(Take(*consumer, kCount).size(), kCount);
+
+  consumer = MakeConsumer("ahead");
+  ASSERT_TRUE(take_one(*consumer));
+  broker_->Pause();
+  const test::Stopwatch stands_still;
+  consumer.reset();
+  EXPECT_LT(stands_still.elapsed(), seconds(8));
+  broker_->Resume();
+}
+
 // A member that joins while another is handling messages waits until these are done: nothing is
 // handled twice, and nothing is skipped.
 TEST_F(KafkaDriver, AMemberThatJoinsIsGivenNothingThatAnotherHasInHand) {

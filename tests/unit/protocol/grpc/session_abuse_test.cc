@@ -68,24 +68,27 @@ TEST_F(SessionAbuseTest, PingsNowAndThenAreFine) {
   }
 }
 
+class ManyCallsTest : public SessionTest {
+ protected:
+  void Open(int calls) {
+    client_->Exchange(*server_);
+    for (int i = 0; i < calls; ++i) client_->Call("/test.Test/Silent", "", {}, true);
+    client_->Exchange(*server_);
+    ASSERT_EQ(server_->open_calls(), static_cast<std::size_t>(calls));
+  }
+};
+
 /// Frames for which nghttp2 looks at every open stream.
 const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);
 const std::string kGoaway("\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\0", 17);
 
-class FramesForAllCallsTest : public SessionTest,
+class FramesForAllCallsTest : public ManyCallsTest,
                               public ::testing::WithParamInterface<std::string> {
  protected:
   static std::string Repeated(int times) {
     std::string frames;
     for (int i = 0; i < times; ++i) frames += GetParam();
     return frames;
-  }
-
-  void Open(int calls) {
-    client_->Exchange(*server_);
-    for (int i = 0; i < calls; ++i) client_->Call("/test.Test/Silent", "", {}, true);
-    client_->Exchange(*server_);
-    ASSERT_EQ(server_->open_calls(), static_cast<std::size_t>(calls));
   }
 };
 
@@ -117,6 +120,23 @@ TEST_P(FramesForAllCallsTest, AreFineIfFewCallsAreOpen) {
   Open(10);
   EXPECT_TRUE(server_->Receive(Repeated(100)));
   EXPECT_FALSE(server_->paused());
+}
+
+// Opening and closing all windows makes nghttp2 try every answer that was held back once more.
+TEST_F(ManyCallsTest, SettingsThatChangeAllWindowsTakeATurnEachAndAreCutOffEarlier) {
+  Open(16'000);
+  const std::string up("\0\0\6\4\0\0\0\0\0\0\4\0\0\0\1", 15);
+  const std::string down("\0\0\6\4\0\0\0\0\0\0\4\0\0\0\0", 15);
+  ASSERT_TRUE(server_->Receive(up + down + up + down));
+  int turns = 1;
+  for (; server_->paused(); ++turns) ASSERT_TRUE(server_->Receive({}));
+  EXPECT_GE(turns, 4);
+  bool open = true;
+  for (int i = 0; open && i < 20; ++i) {
+    open = server_->Receive(up + down);
+    while (open && server_->paused()) open = server_->Receive({});
+  }
+  EXPECT_FALSE(open);
 }
 
 TEST_F(SessionAbuseTest, AFloodOfEmptyDataFramesIsCutOff) {

@@ -161,5 +161,27 @@ TEST_F(SessionEdgesTest, CallsWhoseTimeIsOverTogetherEndInTurns) {
   for (const std::int32_t id : ids) EXPECT_EQ(client_->answer(id).status(), "4");
 }
 
+TEST_F(SessionEdgesTest, CallsThatAShutdownEndsEndInTurns) {
+  client_->Exchange(*server_);
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < 1'000; ++i) {
+    ids.push_back(client_->Call("/test.Test/Silent", Message("m")));
+  }
+  client_->Exchange(*server_);
+  (void)server_->TakeAnswered();
+  int turns = 1;
+  for (bool more = true; more; ++turns) {
+    more = server_->EndCalls("the end");
+    EXPECT_LE(server_->TakeAnswered(), 256U);
+    ASSERT_LT(turns, 10);
+    // Those that close in between make room for others.
+    if (turns % 2 == 0) client_->Exchange(*server_);
+  }
+  client_->Exchange(*server_);
+  for (const std::int32_t id : ids) EXPECT_EQ(client_->answer(id).status(), "14");
+  EXPECT_EQ(server_->open_calls(), 0U);
+  EXPECT_FALSE(server_->EndCalls("the end"));
+}
+
 }  // namespace
 }  // namespace weir::grpc::testing
