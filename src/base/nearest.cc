@@ -68,6 +68,7 @@ std::optional<std::string_view> Nearest(std::string_view word,
   std::size_t least = most + 1;
   const Letters letters(word);
   for (const std::string_view candidate : candidates) {
+    if (candidate.size() + most < word.size() || word.size() + most < candidate.size()) continue;
     if (letters.Apart(candidate) >= least) continue;
     const std::size_t distance = Distance(word, candidate);
     if (distance < least && distance < candidate.size()) {

@@ -43,6 +43,11 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
+/// messageId is a field of its own, not a misspelt message.
+bool Extends(std::string_view name, std::string_view field) {
+  return name.starts_with(field) && name.size() > field.size() + 1;
+}
+
 }  // namespace
 
 Result<simdjson::dom::object> JsonBody::Parse(std::string_view body) {
@@ -115,7 +120,8 @@ std::optional<std::string_view> MeantField(std::string_view name,
   for (const std::string_view field : fields) {
     if (Plain(field) == plain) return field;
   }
-  return std::nullopt;
+  const auto near = Nearest(name, fields);
+  return near && !Extends(name, *near) ? near : std::nullopt;
 }
 
 Status CheckSpelling(const simdjson::dom::object& object,

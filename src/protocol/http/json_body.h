@@ -42,8 +42,8 @@ Status CheckFields(const simdjson::dom::object& object, std::string_view what,
 /// Refuses fields whose names are nearly one of these, or that are there twice, and lets others
 /// pass: for bodies that may carry what is not ours.
 Status CheckSpelling(const simdjson::dom::object& object, std::span<const std::string_view> fields);
-/// The one of `fields` that `name` equals except for capitals, '_', '-' and spaces; nothing if it
-/// is none of them, or exactly one.
+/// The one of `fields` that `name` equals except for capitals, '_', '-' and spaces, or a letter or
+/// two; nothing if it is none of them, or exactly one.
 std::optional<std::string_view> MeantField(std::string_view name,
                                            std::span<const std::string_view> fields);
 

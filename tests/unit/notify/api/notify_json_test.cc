@@ -74,7 +74,11 @@ TEST(NotifyJson, AFieldThatIsNearlyOneOfOursIsRefused) {
   EXPECT_EQ(SendProblem(begin + R"(,"Recipient":"+49 30 1"})"),
             "unknown field Recipient; did you mean recipient?");
   EXPECT_THAT(SendProblem(begin + R"(,"idempotencykey":"k"})"), HasSubstr("did you mean"));
-  EXPECT_EQ(SendProblem(begin + R"(,"idempotency_key":"k","priority":1})"), "none");
+  EXPECT_EQ(SendProblem(begin + R"(,"chanel":"email"})"),
+            "unknown field chanel; did you mean channel?");
+  EXPECT_EQ(SendProblem(begin + R"(,"recipent":"a@b.example"})"),
+            "unknown field recipent; did you mean recipient?");
+  EXPECT_EQ(SendProblem(begin + R"(,"idempotency_key":"k","priority":1,"messageId":7})"), "none");
 }
 
 // They are replaced as a whole: a misspelled preference would be removed.

@@ -61,6 +61,8 @@ TEST(ExecutionJson, AFieldThatIsNearlyOneOfOursIsRefused) {
       "unknown field retrytime; did you mean retryTime?");
   EXPECT_EQ(ParseClaim(R"({"config":"pay","lease_ms":60000})").error().message,
             "unknown field lease_ms; did you mean leaseMs?");
+  EXPECT_EQ(ParseClaim(R"({"config":"pay","maxx":1})").error().message,
+            "unknown field maxx; did you mean max?");
 }
 
 TEST(ExecutionJson, NamesTheFieldOfAnEndAtFault) {

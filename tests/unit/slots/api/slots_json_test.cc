@@ -128,7 +128,12 @@ TEST(SlotsJson, AFieldThatIsNearlyOneOfOursIsRefused) {
             "unknown field payLoad; did you mean payload?");
   EXPECT_EQ(MessageOf(begin + R"(,"Tenant":"acme"})"),
             "unknown field Tenant; did you mean tenant?");
-  EXPECT_EQ(MessageOf(begin + R"(,"branch":"Berlin"})"), "ok") << "not ours";
+  for (const char* name : {"paylod", "pyload", "payloads"}) {
+    EXPECT_EQ(MessageOf(begin + ",\"" + name + R"(":"5 EUR"})"),
+              "unknown field " + std::string(name) + "; did you mean payload?");
+  }
+  EXPECT_EQ(MessageOf(begin + R"(,"branch":"Berlin","payloadType":"x","at":1})"), "ok")
+      << "not ours";
   EXPECT_EQ(ParseReschedule(R"({"requestedTime":"2025-06-01T12:00:00Z","config_name":"c"})", "e")
                 .error()
                 .message,
