@@ -250,7 +250,7 @@ void SharedPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
   }
   // If other changes came in between, everything is read before it is put in force.
   changes_ = made->changes == changes_ + 1 ? made->changes : -1;
-  seen_ = std::max(seen_, changes_);
+  seen_ = std::max(seen_, made->changes);
   made_.emplace_back(std::move(done), step.after ? *step.after : *step.before);
 }
 
@@ -295,7 +295,7 @@ Status SharedPolicyStore::ReadIfChanged() {
   if (!snapshot.ok()) return snapshot.error();
   if (snapshot->changes < seen_) {
     Report("the policy database has gone back to an older state; policies are as they were then",
-           LacksInWords(latest_, seen_, *snapshot));
+           DifferenceInWords(latest_, seen_, *snapshot));
   }
   if (Status put = in_force_.Put(snapshot->policies); !put.ok()) return put;
   ledger_->Accept();
