@@ -7,7 +7,7 @@
 #include "base/instant.h"
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/error.h"
 #include "telemetry/version.h"
 
 namespace weir::admin {
@@ -113,27 +113,30 @@ http::Response Status(const AdminParts& parts, std::chrono::steady_clock::time_p
 
 }  // namespace
 
-Result<PageQuery> ReadPage(std::string_view query, std::initializer_list<std::string_view> names) {
-  if (weir::Status known = http::CheckQuery(query, names); !known.ok()) return known.error();
-  PageQuery page;
-  http::QueryReader reader(query);
-  while (const auto pair = reader.Next()) {
-    const auto value = http::DecodeQuery(pair->value);
-    if (!value) return Error{Code::kInvalidArgument, "query: bad percent-encoding"};
-    if (pair->key == "cursor") {
-      auto cursor = Base64UrlDecoded(*value);
-      if (!cursor) {
-        return Error{Code::kInvalidArgument,
-                     "cursor: must be the X-Next-Cursor of an earlier response"};
-      }
-      page.cursor = std::move(*cursor);
-    }
-    if (pair->key != "limit") continue;
-    const auto limit = ParseNumber<std::size_t>(*value, 1, kMaxPage);
+Result<PageQuery> ReadPage(std::string_view query, http::Query::Names names) {
+  Result<http::Query> read = http::Query::Read(query, names);
+  if (!read.ok()) return read.error();
+  PageQuery page{.parameters = std::move(*read)};
+  if (const auto text = page.parameters.Find("limit")) {
+    const auto limit = ParseNumber<std::size_t>(*text, 1, kMaxPage);
     if (!limit) return Error{Code::kInvalidArgument, "limit: must be an integer from 1 to 1000"};
     page.limit = *limit;
   }
+  auto cursor = Base64UrlDecoded(page.parameters.Find("cursor").value_or(""));
+  if (!cursor) {
+    return Error{Code::kInvalidArgument,
+                 "cursor: must be the X-Next-Cursor of an earlier response"};
+  }
+  page.cursor = std::move(*cursor);
   return page;
+}
+
+http::Handler WithoutQuery(http::Handler handler) {
+  return [handler = std::move(handler)](const http::Request& request, http::Reply reply) {
+    const auto query = http::Query::Read(request.query, {});
+    if (!query.ok()) return reply(http::ErrorResponse(query.error()));
+    handler(request, std::move(reply));
+  };
 }
 
 void GiveNextPage(http::Response& response, std::string_view cursor) {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "limiter/assignments.h"
 #include "limiter/policy_limiter.h"
 #include "policy/catalog.h"
+#include "protocol/http/query.h"
 #include "protocol/http/router.h"
 #include "store/held_here.h"
 #include "store/key_list.h"
@@ -89,13 +89,17 @@ Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text
 PolicyChanges::Done AnswerChange(int status, http::Reply reply,
                                  std::vector<std::string> warnings = {});
 
-/// Reads ?limit= (1 to 1000, 100 if absent) and ?cursor=; an error if they are
-/// invalid.
+/// Reads ?limit= (1 to 1000, 100 if absent), ?cursor= and the other parameters of `names`; an error
+/// if one is invalid, or is none of them.
 struct PageQuery {
   std::size_t limit = 100;
-  std::string cursor;
+  std::string cursor = {};
+  http::Query parameters = {};
 };
-Result<PageQuery> ReadPage(std::string_view query, std::initializer_list<std::string_view> names);
+Result<PageQuery> ReadPage(std::string_view query, http::Query::Names names);
+
+/// A handler that takes no parameters in the query: answers 400 if there are any.
+http::Handler WithoutQuery(http::Handler handler);
 
 /// Sets X-Next-Cursor to where the next page begins, in a form that ReadPage accepts: a cursor
 /// may contain any bytes, since keys do. Does nothing if it is empty.

@@ -13,7 +13,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "protocol/http/error.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/query.h"
 #include "telemetry/log.h"
 
 namespace weir::admin {
@@ -35,10 +35,10 @@ http::Response Listed(const std::vector<AuditEntry>& entries, std::size_t limit)
 }
 
 /// Reads "policy,key.reset": actions, or the parts before their dots.
-Result<std::vector<std::string>> ReadActions(const http::Request& request, const char* name) {
+Result<std::vector<std::string>> ReadActions(const http::Query& query, const char* name) {
   constexpr std::size_t kMost = 20;
   std::vector<std::string> actions;
-  const std::string list = http::QueryValue(request.query, name).value_or("");
+  const std::string list = query.Find(name).value_or("");
   for (std::size_t at = 0; at < list.size();) {
     const std::size_t end = std::min(list.find(',', at), list.size());
     actions.push_back(list.substr(at, end - at));
@@ -55,15 +55,16 @@ Result<std::vector<std::string>> ReadActions(const http::Request& request, const
 Result<policy::AuditQuery> ReadQuery(const http::Request& request) {
   const auto page = ReadPage(request.query, {"limit", "before", "action", "except", "target"});
   if (!page.ok()) return page.error();
-  const auto before = Number(http::QueryValue(request.query, "before").value_or("0"));
+  const http::Query& query = page->parameters;
+  const auto before = Number(query.Find("before").value_or("0"));
   if (!before) return Error{Code::kInvalidArgument, "before: must be the ID of a change"};
-  auto actions = ReadActions(request, "action");
+  auto actions = ReadActions(query, "action");
   if (!actions.ok()) return actions.error();
-  auto except = ReadActions(request, "except");
+  auto except = ReadActions(query, "except");
   if (!except.ok()) return except.error();
   return policy::AuditQuery{.before = *before,
                             .limit = page->limit,
-                            .target = http::QueryValue(request.query, "target").value_or(""),
+                            .target = query.Find("target").value_or(""),
                             .actions = std::move(*actions),
                             .except = std::move(*except)};
 }
@@ -185,18 +186,17 @@ http::Handler Audited(AuditLog& audit, std::string action, http::Handler handler
 
 void AddAdminAudit(http::Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/audit", Guarded(parts, ListChanges));
-  router.Add("POST", "/admin/audit/{id}/undo",
-             Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
-               const weir::Status known = http::CheckQuery(request.query, {});
-               if (!known.ok()) return reply(http::ErrorResponse(known.error()));
-               const auto id = Number(request.params[0]);
-               if (!id) return reply(http::ErrorResponse(400, "id: must be the ID of a change"));
-               const auto end = ReadEnd(request.body);
-               if (!end.ok()) return reply(http::ErrorResponse(end.error()));
-               const bool any = !parts.guard.has_keys() ||
-                                parts.guard.AlsoAdmits(request, access::Operation::kAdmin);
-               Undo(parts, *id, *end, any, WhoAsks(request), std::move(reply));
-             }));
+  router.Add(
+      "POST", "/admin/audit/{id}/undo",
+      Guarded(parts.guard, WithoutQuery([&parts](const http::Request& request, http::Reply reply) {
+                const auto id = Number(request.params[0]);
+                if (!id) return reply(http::ErrorResponse(400, "id: must be the ID of a change"));
+                const auto end = ReadEnd(request.body);
+                if (!end.ok()) return reply(http::ErrorResponse(end.error()));
+                const bool any = !parts.guard.has_keys() ||
+                                 parts.guard.AlsoAdmits(request, access::Operation::kAdmin);
+                Undo(parts, *id, *end, any, WhoAsks(request), std::move(reply));
+              })));
 }
 
 }  // namespace weir::admin

@@ -175,7 +175,7 @@ void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
   const auto page = std::make_shared<KeyPage>();
   page->reply = std::move(reply);
   parts.list_keys({.cursor = asked->cursor,
-                   .prefix = http::QueryValue(request.query, "prefix").value_or(""),
+                   .prefix = asked->parameters.Find("prefix").value_or(""),
                    .limit = asked->limit},
                   [page, &parts, &limiter](Result<store::KeyPage> listed) {
                     if (!listed.ok()) {
@@ -195,12 +195,12 @@ void ListKeys(const AdminParts& parts, limiter::PolicyLimiter& limiter,
 
 void AddAdminKeys(http::Router& router, const AdminParts& parts, limiter::PolicyLimiter& limiter) {
   router.Add("GET", "/admin/metrics", Guarded(parts, ListKeys, limiter));
-  router.Add(
-      "GET", "/admin/metrics/{*key}",
-      Guarded(parts.guard, [&parts, &limiter](const http::Request& request, http::Reply reply) {
-        Look(limiter, request.params[0], std::move(reply),
-             [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });
-      }));
+  router.Add("GET", "/admin/metrics/{*key}",
+             Guarded(parts.guard, WithoutQuery([&parts, &limiter](const http::Request& request,
+                                                                  http::Reply reply) {
+                       Look(limiter, request.params[0], std::move(reply),
+                            [&parts](const KeyCheck& asked) { return KeyMetrics(parts, asked); });
+                     })));
 }
 
 }  // namespace weir::admin

@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/url.h"
 #include "protocol/http/error.h"
+#include "protocol/http/query.h"
 #include "protocol/http/uri.h"
 
 namespace weir::admin {
@@ -40,13 +41,13 @@ std::optional<limiter::TopKeys::Kind> KindNamed(std::string_view name) {
 }
 
 http::Response Top(const AdminParts& parts, const http::Request& request) {
-  const weir::Status known = http::CheckQuery(request.query, {"kind", "n"});
-  if (!known.ok()) return http::ErrorResponse(known.error());
-  const std::string kind = http::QueryValue(request.query, "kind").value_or("hot");
+  const auto query = http::Query::Read(request.query, {"kind", "n"});
+  if (!query.ok()) return http::ErrorResponse(query.error());
+  const std::string kind = query->Find("kind").value_or("hot");
   using Keys = limiter::TopKeys;
   const std::optional<Keys::Kind> wanted_kind = KindNamed(kind);
   if (!wanted_kind) return http::ErrorResponse(400, "kind: must be hot, limited or shadow");
-  const std::string wanted = http::QueryValue(request.query, "n").value_or("20");
+  const std::string wanted = query->Find("n").value_or("20");
   const auto n = ParseNumber<std::size_t>(wanted, 1, kMaxTop);
   if (!n) return http::ErrorResponse(400, "n: must be an integer from 1 to 100");
   const auto keys = parts.top.Top(*wanted_kind, *n, SystemClock::Get().Now());

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "policy/policy_set.h"
 #include "protocol/http/error.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/query.h"
 
 namespace weir::admin {
 namespace {
@@ -103,14 +103,14 @@ std::optional<std::size_t> AddFilePolicies(const policy::PolicySet& set,
   return std::nullopt;
 }
 
-http::Response List(const AdminParts& parts, const http::Request& request) {
+http::Response ListOf(const AdminParts& parts, const http::Request& request) {
   const auto page = ReadPage(request.query, {"limit", "cursor", "source"});
   if (!page.ok()) return http::ErrorResponse(page.error());
   auto place = ReadPlace(page->cursor);
   if (!place) {
     return http::ErrorResponse(400, "cursor: must be the X-Next-Cursor of an earlier response");
   }
-  const std::string source = http::QueryValue(request.query, "source").value_or("");
+  const std::string source = page->parameters.Find("source").value_or("");
   if (!source.empty() && source != "admin" && source != "file" && source != "files" &&
       source != "default") {
     return http::ErrorResponse(400, "source: must be admin, file or default");
@@ -150,6 +150,10 @@ http::Response List(const AdminParts& parts, const http::Request& request) {
   return response;
 }
 
+void List(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
+  reply(ListOf(parts, request));
+}
+
 /// The values of a policy's `type`, and the numbers that each takes, for the dashboard's form.
 http::Response Algorithms() {
   http::Response response;
@@ -174,7 +178,9 @@ http::Response Algorithms() {
 /// ?version=3: a change is made only if this is the version in force, so that a caller does not
 /// overwrite a later change. 0: any version.
 Result<std::int64_t> ExpectedVersion(const http::Request& request) {
-  const auto text = http::QueryValue(request.query, "version");
+  const Result<http::Query> query = http::Query::Read(request.query, {"version"});
+  if (!query.ok()) return query.error();
+  const auto text = query->Find("version");
   return text ? VersionNumber("version", *text) : std::int64_t{0};
 }
 
@@ -218,11 +224,7 @@ void WarnOfAnotherType(const AdminParts& parts, http::PolicyBody& body) {
 }
 
 /// Reads a policy that is to be in force from now on.
-Result<http::PolicyBody> ReadNew(const http::Request& request,
-                                 std::initializer_list<std::string_view> parameters) {
-  if (weir::Status known = http::CheckQuery(request.query, parameters); !known.ok()) {
-    return known.error();
-  }
+Result<http::PolicyBody> ReadNew(const http::Request& request) {
   Result<http::PolicyBody> body = http::ReadPolicyBody(request.body);
   if (!body.ok()) return body;
   if (weir::Status ends = CheckEnd(body->policy.expires_at); !ends.ok()) return ends.error();
@@ -230,9 +232,8 @@ Result<http::PolicyBody> ReadNew(const http::Request& request,
 }
 
 /// Reads a policy for the key in the path, with what should be known about it.
-Result<http::PolicyBody> ReadFor(const AdminParts& parts, const http::Request& request,
-                                 std::initializer_list<std::string_view> parameters) {
-  Result<http::PolicyBody> body = ReadNew(request, parameters);
+Result<http::PolicyBody> ReadFor(const AdminParts& parts, const http::Request& request) {
+  Result<http::PolicyBody> body = ReadNew(request);
   if (!body.ok()) return body;
   std::string& key = body->policy.key;
   if (!key.empty() && key != request.params[0]) {
@@ -246,24 +247,22 @@ Result<http::PolicyBody> ReadFor(const AdminParts& parts, const http::Request& r
 
 /// POST …/check: whether POST or PUT would take this policy now.
 void Check(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  auto body = ReadFor(parts, request, {});
+  auto body = ReadFor(parts, request);
   if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   AnswerChange(200, std::move(reply),
                std::move(body->warnings))(parts.changes.Check(std::move(body->policy)));
 }
 
 void Replace(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  auto body = ReadFor(parts, request, {"version"});
-  if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   const auto version = ExpectedVersion(request);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
+  auto body = ReadFor(parts, request);
+  if (!body.ok()) return reply(http::ErrorResponse(body.error()));
   parts.changes.Update(std::move(body->policy), WhoAsks(request),
                        AnswerChange(200, std::move(reply), std::move(body->warnings)), *version);
 }
 
 void Delete(const AdminParts& parts, const http::Request& request, http::Reply reply) {
-  const weir::Status known = http::CheckQuery(request.query, {"version"});
-  if (!known.ok()) return reply(http::ErrorResponse(known.error()));
   const auto version = ExpectedVersion(request);
   if (!version.ok()) return reply(http::ErrorResponse(version.error()));
   parts.changes.Delete(request.params[0], WhoAsks(request), AnswerChange(204, std::move(reply)),
@@ -274,26 +273,27 @@ void Delete(const AdminParts& parts, const http::Request& request, http::Reply r
 
 void AddAdminPolicies(http::Router& router, const AdminParts& parts) {
   const auto add = [&](std::string_view method, std::string_view path, http::Handler handler) {
-    router.Add(method, path, Guarded(parts.guard, std::move(handler)));
+    router.Add(method, path, Guarded(parts.guard, WithoutQuery(std::move(handler))));
   };
   add("GET", "/admin/algorithms",
       [](const http::Request&, const http::Reply& reply) { reply(Algorithms()); });
-  add("GET", "/admin/policies", [&parts](const http::Request& request, const http::Reply& reply) {
-    reply(List(parts, request));
-  });
   add("GET", "/admin/policies/{key}",
       [&parts](const http::Request& request, const http::Reply& reply) {
         reply(Find(parts, request.params[0]));
       });
   add("POST", "/admin/policies", [&parts](const http::Request& request, http::Reply reply) {
-    auto body = ReadNew(request, {});
+    auto body = ReadNew(request);
     if (!body.ok()) return reply(http::ErrorResponse(body.error()));
     if (body->policy.key.empty()) return reply(http::ErrorResponse(400, "key: is missing"));
     Complete(parts, *body);
     parts.changes.Create(std::move(body->policy), WhoAsks(request),
                          AnswerChange(201, std::move(reply), std::move(body->warnings)));
   });
-  router.Add("POST", "/admin/policies/{key}/check", Guarded(parts, Check));
+  add("POST", "/admin/policies/{key}/check",
+      [&parts](const http::Request& request, http::Reply reply) {
+        Check(parts, request, std::move(reply));
+      });
+  router.Add("GET", "/admin/policies", Guarded(parts, List));
   router.Add("PUT", "/admin/policies/{key}", Guarded(parts, Replace));
   router.Add("DELETE", "/admin/policies/{key}", Guarded(parts, Delete));
 }

@@ -213,13 +213,13 @@ void AddAdminReset(http::Router& router, const AdminParts& parts, limiter::Polic
     return reset;
   };
   router.Add("POST", "/admin/reset/{*key}",
-             Guarded(parts.guard,
-                     [&limiter, begin](const http::Request& request, const http::Reply& reply) {
+             Guarded(parts.guard, WithoutQuery([&limiter, begin](const http::Request& request,
+                                                                 const http::Reply& reply) {
                        const auto reset = begin(request, reply);
                        reset->key = request.params[0];
                        reset->states = StatesOfName(*limiter.policies(), reset->key);
                        Run(limiter, reset);
-                     }));
+                     })));
   router.Add("POST", "/admin/reset",
              Guarded(parts.guard, [&parts, &limiter, begin](const http::Request& request,
                                                             const http::Reply& reply) {

@@ -11,7 +11,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "protocol/http/error.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/query.h"
 
 namespace weir::admin {
 namespace {
@@ -126,14 +126,14 @@ http::Response DiffOf(const std::string& key, const Side& from, const Side& to) 
 
 /// ?from=1&to=2; without `to`, compares with what is in force.
 void Diff(const AdminParts& parts, const http::Request& request, const http::Reply& reply) {
-  const weir::Status known = http::CheckQuery(request.query, {"from", "to"});
-  if (!known.ok()) return reply(http::ErrorResponse(known.error()));
-  const auto from = VersionNumber("from", http::QueryValue(request.query, "from").value_or(""));
+  const auto query = http::Query::Read(request.query, {"from", "to"});
+  if (!query.ok()) return reply(http::ErrorResponse(query.error()));
+  const auto from = VersionNumber("from", query->Find("from").value_or(""));
   if (!from.ok()) return reply(http::ErrorResponse(from.error()));
   const std::string key = request.params[0];
   Side now;
   std::int64_t wanted = 0;  // 0: the one in force
-  if (const auto to = http::QueryValue(request.query, "to")) {
+  if (const auto to = query->Find("to")) {
     const auto version = VersionNumber("to", *to);
     if (!version.ok()) return reply(http::ErrorResponse(version.error()));
     wanted = *version;
@@ -161,17 +161,20 @@ Result<std::int64_t> VersionNumber(std::string_view field, std::string_view text
 
 void AddAdminVersions(http::Router& router, const AdminParts& parts) {
   router.Add("GET", "/admin/policies/{key}/versions", Guarded(parts, Versions));
-  router.Add("GET", "/admin/policies/{key}/versions/{version}", Guarded(parts, Version));
+  router.Add("GET", "/admin/policies/{key}/versions/{version}",
+             Guarded(parts.guard,
+                     WithoutQuery([&parts](const http::Request& request, const http::Reply& reply) {
+                       Version(parts, request, reply);
+                     })));
   router.Add("GET", "/admin/policies/{key}/diff", Guarded(parts, Diff));
-  router.Add("POST", "/admin/policies/{key}/rollback",
-             Guarded(parts.guard, [&parts](const http::Request& request, http::Reply reply) {
-               const weir::Status known = http::CheckQuery(request.query, {});
-               if (!known.ok()) return reply(http::ErrorResponse(known.error()));
-               const auto wanted = ReadRollback(request.body);
-               if (!wanted.ok()) return reply(http::ErrorResponse(wanted.error()));
-               parts.changes.RollBack(request.params[0], wanted->version, wanted->end,
-                                      WhoAsks(request), AnswerChange(200, std::move(reply)));
-             }));
+  router.Add(
+      "POST", "/admin/policies/{key}/rollback",
+      Guarded(parts.guard, WithoutQuery([&parts](const http::Request& request, http::Reply reply) {
+                const auto wanted = ReadRollback(request.body);
+                if (!wanted.ok()) return reply(http::ErrorResponse(wanted.error()));
+                parts.changes.RollBack(request.params[0], wanted->version, wanted->end,
+                                       WhoAsks(request), AnswerChange(200, std::move(reply)));
+              })));
 }
 
 }  // namespace weir::admin

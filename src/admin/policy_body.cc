@@ -49,24 +49,34 @@ Error Bad(std::string_view field, std::string_view what) {
   return Error{Code::kInvalidArgument, std::string(field).append(": ").append(what)};
 }
 
+/// The error for a value that could not be read as it should be. The parser looks at a value only
+/// now: one that is not JSON at all, such as "\q", is not one of the wrong type.
+Error Wrong(simdjson::error_code error, std::string_view field, std::string_view what) {
+  return IsSyntaxError(error) ? BadJson() : Bad(field, what);
+}
+
 Status ReadText(json::value value, std::string_view field, std::string& text) {
   std::string_view found;
-  if (value.get_string().get(found) != simdjson::SUCCESS)
-    return Bad(field, "must be a string, not " + Shown(value));
+  if (const auto error = value.get_string().get(found)) {
+    return Wrong(error, field, "must be a string, not " + Shown(value));
+  }
   text = found;
   return {};
 }
 
 Status ReadInteger(json::value value, std::string_view field, std::int64_t& number) {
-  if (value.get_int64().get(number) != simdjson::SUCCESS)
-    return Bad(field, "must be an integer, not " + Shown(value));
+  if (const auto error = value.get_int64().get(number)) {
+    return Wrong(error, field, "must be an integer, not " + Shown(value));
+  }
   return {};
 }
 
 Status ReadRefill(json::value value, std::string_view field, std::int64_t& number) {
-  if (value.get_int64().get(number) == simdjson::SUCCESS) return {};
-  return Bad(field, "must be an integer, the permits a second, not " + Shown(value) +
-                        "; for a fraction use a policy file (refill_per_second: 0.5)");
+  const auto error = value.get_int64().get(number);
+  if (!error) return {};
+  return Wrong(error, field,
+               "must be an integer, the permits a second, not " + Shown(value) +
+                   "; for a fraction use a policy file (refill_per_second: 0.5)");
 }
 
 /// "must be allow, deny or local, not \"lcal\"; did you mean local?"
@@ -89,8 +99,9 @@ std::string WrongName(std::string_view name, std::span<const std::string_view> n
 }
 
 Status ReadFlag(json::value value, std::string_view field, bool& flag) {
-  if (value.get_bool().get(flag) != simdjson::SUCCESS)
-    return Bad(field, "must be true or false, not " + Shown(value));
+  if (const auto error = value.get_bool().get(flag)) {
+    return Wrong(error, field, "must be true or false, not " + Shown(value));
+  }
   return {};
 }
 
@@ -108,7 +119,9 @@ Status ReadNamed(json::value value, std::string_view field, Parse parse,
 
 Status ReadExpiry(json::value value, Nanos& expiry) {
   expiry = 0;
-  if (value.is_null()) return {};
+  bool is_null = false;
+  if (value.is_null().get(is_null) != simdjson::SUCCESS) return BadJson();
+  if (is_null) return {};
   std::string text;
   if (Status status = ReadText(value, "expiresAt", text); !status.ok()) return status;
   const Result<Nanos> instant = ReadEndTime(text);
@@ -119,8 +132,8 @@ Status ReadExpiry(json::value value, Nanos& expiry) {
 
 Status ReadMatch(json::value value, policy::StoredPolicy& policy) {
   json::object object;
-  if (value.get_object().get(object) != simdjson::SUCCESS) {
-    return Bad("match", "must be an object of names and values");
+  if (const auto error = value.get_object().get(object)) {
+    return Wrong(error, "match", "must be an object of names and values");
   }
   policy.has_match = true;
   policy.match.clear();
@@ -141,8 +154,8 @@ Status ReadMatch(json::value value, policy::StoredPolicy& policy) {
 Status ReadWindow(json::value value, std::string_view field, std::int64_t& seconds) {
   if (value.get_int64().get(seconds) == simdjson::SUCCESS) return {};
   std::string_view text;
-  if (value.get_string().get(text) != simdjson::SUCCESS) {
-    return Bad(field, "must be an integer, or a string with a unit such as \"1m\"");
+  if (const auto error = value.get_string().get(text)) {
+    return Wrong(error, field, "must be an integer, or a string with a unit such as \"1m\"");
   }
   const auto span = ParseDuration(text);
   if (!span.ok()) return Bad(field, span.error().message);
@@ -229,8 +242,9 @@ Status ReadField(std::string_view name, json::value value, policy::StoredPolicy&
 
 Status ReadQuota(json::value value, policy::StoredPolicy& policy, GivenFields& given) {
   json::object kinds;
-  if (value.get_object().get(kinds) != simdjson::SUCCESS) {
-    return Bad("quota", R"(must be an object such as {"sliding_log":{"limit":5,"window":"1m"}})");
+  if (const auto error = value.get_object().get(kinds)) {
+    return Wrong(error, "quota",
+                 R"(must be an object such as {"sliding_log":{"limit":5,"window":"1m"}})");
   }
   return ReadFields(kinds, [&](std::string_view name, json::value kind) -> Status {
     const algorithm::Descriptor* found = algorithm::FindNamed(name);
@@ -240,8 +254,8 @@ Status ReadQuota(json::value value, policy::StoredPolicy& policy, GivenFields& g
     if (Status once = Note(given, "type"); !once.ok()) return once;
     policy.type = found->algorithm;
     json::object numbers;
-    if (kind.get_object().get(numbers) != simdjson::SUCCESS) {
-      return Bad(found->name, "must be an object");
+    if (const auto error = kind.get_object().get(numbers)) {
+      return Wrong(error, found->name, "must be an object");
     }
     Status read =
         ReadFields(numbers, [&](std::string_view number, json::value given_number) -> Status {

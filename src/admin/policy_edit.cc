@@ -78,10 +78,20 @@ Status CheckKind(const PolicyEdit& edit, const PolicyState& state) {
                    "; delete it first to change that"};
 }
 
+/// Not every database accepts a zero byte in text.
+Status CheckTexts(const StoredPolicy& policy) {
+  for (const EntryMatch& entry : policy.match) {
+    if (entry.text.find('\0') == std::string::npos) continue;
+    return Error{Code::kInvalidArgument, "match." + entry.name + ": must not contain a zero byte"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Status CheckEdit(const PolicyEdit& edit) {
   if (!edit.wanted) return {};
+  if (Status texts = CheckTexts(*edit.wanted); !texts.ok()) return texts;
   if (edit.wanted->type.is_override()) {
     const Result<ShadowOverride> over = ToOverride(*edit.wanted);
     return over.ok() ? Status() : Status(over.error());

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/nearest.h"
 #include "base/number.h"
 #include "protocol/http/check_reader.h"
+#include "protocol/http/query.h"
 #include "protocol/http/uri.h"
 
 namespace weir::admin {
@@ -24,6 +26,11 @@ bool IsEnforced(const policy::PolicySet& set, std::string_view domain,
   return std::any_of(
       buffer.applying.begin(), buffer.applying.end(),
       [](const policy::Applying& applying) { return !applying.policy->definition.shadow; });
+}
+
+/// A request may have an entry twice, with different values.
+bool IsEntry(std::string_view name) {
+  return name != "key" && name != "bucket" && name != "domain" && name != "cost";
 }
 
 std::optional<Error> ReadCost(std::string_view text, std::int64_t& cost) {
@@ -76,6 +83,7 @@ std::string Subject::ToString() const {
 
 Result<Subject> ReadSubject(std::string_view query) {
   Subject subject;
+  std::set<std::string> given_names;
   http::QueryReader reader(query);
   while (const auto pair = reader.Next()) {
     auto name = http::DecodeQuery(pair->key);
@@ -85,6 +93,7 @@ Result<Subject> ReadSubject(std::string_view query) {
     if (!name || !value || value->size() > longest) {
       return Error{Code::kInvalidArgument, "query: bad percent-encoding, or a value is too long"};
     }
+    if (!IsEntry(*name) && !given_names.insert(*name).second) return http::GivenTwice(*name);
     if (*name == "key") {
       subject.key = std::move(*value);
     } else if (*name == "bucket") {

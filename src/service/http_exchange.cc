@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "limiter/request_span.h"
 #include "protocol/http/error.h"
+#include "protocol/http/query.h"
 #include "protocol/http/uri.h"
 #include "service/auth_question.h"
 #include "telemetry/trace.h"
@@ -24,7 +25,11 @@ constexpr std::size_t kMaxIdBytes = 128;
 /// milliseconds.
 constexpr std::size_t kPartsAtOnce = 256;
 
-bool IsSet(std::string_view value) { return value == "1" || value == "true"; }
+std::optional<bool> FlagOf(std::string_view value) {
+  if (value == "1" || value == "true") return true;
+  if (value == "0" || value == "false") return false;
+  return std::nullopt;
+}
 
 std::size_t PartsOf(const limiter::Check& check) noexcept {
   return std::max<std::size_t>(check.request.descriptors.size(), 1);
@@ -121,12 +126,20 @@ void HttpExchanges::Refuse(Item& item, int status, std::string_view message) {
   item.error = batch_.arena().Copy(message);
 }
 
+void HttpExchanges::RefuseTwice(Item& item, std::string_view parameter) {
+  Refuse(item, 400, http::GivenTwice(parameter).message);
+}
+
 void HttpExchanges::AddChecks(const http::Request& request, Item& item) {
   if (!request.query.empty()) {
     http::QueryReader query(request.query);
     while (const auto pair = query.Next()) {
       if (pair->key != "http_status") return Refuse(item, 400, "query: only http_status is known");
-      if (IsSet(pair->value)) item.denied_status = 429;
+      if (http::IsRepeated(request.query, *pair)) return RefuseTwice(item, pair->key);
+      const std::optional<bool> wanted = FlagOf(pair->value);
+      // Without a 429, a client that reads only the status takes every refusal for a yes.
+      if (!wanted) return Refuse(item, 400, "http_status: must be 1, true, 0 or false");
+      if (*wanted) item.denied_status = 429;
     }
   }
   const auto found = worker_.reader().Read(
@@ -145,6 +158,7 @@ void HttpExchanges::AddAuth(const http::Request& request, std::string_view remot
   while (const auto pair = query.Next()) {
     const auto value = http::DecodeQuery(pair->value);
     if (!value) return Refuse(item, 400, "query: bad percent-encoding");
+    if (http::IsRepeated(request.query, *pair)) return RefuseTwice(item, pair->key);
     if (pair->key == "domain") {
       check.request.domain = arena.Copy(value->substr(0, http::kMaxNameBytes));
     } else if (pair->key == "cost") {

@@ -79,6 +79,7 @@ class HttpExchanges {
   void Authorize(const http::Request& request, std::string_view remote, Item& item);
   void Refuse(Item& item, int status, std::string_view message);
   void RefuseQuestion(Item& item, std::string_view why);
+  void RefuseTwice(Item& item, std::string_view parameter);
   void AppendReply(const Item& item, http::Envelope& envelope, std::string& out);
   void AppendAuthReply(const Item& item, const http::Envelope& envelope, std::string& out);
   void ReadFields(const http::Request& request, Item& item);

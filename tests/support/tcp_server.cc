@@ -27,8 +27,10 @@ TcpServer::TcpServer(Serve serve, std::uint16_t port)
   acceptor_ = std::thread([this] { Run(); });
 }
 
+void TcpServer::StopListening() noexcept { shutdown(listener_, SHUT_RDWR); }
+
 TcpServer::~TcpServer() {
-  shutdown(listener_, SHUT_RDWR);
+  StopListening();
   acceptor_.join();
   close(listener_);
   {

@@ -25,6 +25,9 @@ class TcpServer {
   TcpServer(const TcpServer&) = delete;
   TcpServer& operator=(const TcpServer&) = delete;
 
+  /// Accepts no more connections: they are refused. Those that are open continue.
+  void StopListening() noexcept;
+
   std::uint16_t port() const noexcept { return port_; }
   /// Connections accepted so far, and those of them that have not ended.
   int accepted() const noexcept { return accepted_; }

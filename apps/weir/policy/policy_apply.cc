@@ -97,6 +97,13 @@ int ShowDifference(const ApplyWords& words, bool conflicts) {
   return different ? kExitNo : kExitOk;
 }
 
+/// Whether a change that failed was certainly not made. Weir answers 504 if it does not know; a
+/// proxy in between answers 502 if it has lost the service.
+bool IsCertain(const Result<ServiceReply>& reply) {
+  if (!reply.ok()) return reply.error().code != Code::kDeadlineExceeded;
+  return reply->status != 504 && reply->status != 502;
+}
+
 /// Says what has been done when a change has failed although all would have been taken before: the
 /// keys of all changes, in order, and how many of them were made.
 void TellRest(const std::vector<std::string>& keys, std::size_t made, bool is_known) {
@@ -135,7 +142,7 @@ int ApplyFile(const ApplyWords& words, bool dry_run) {
                                 one.exists ? PathTo(one) : "/admin/policies", one.document.json);
       if (!reply.ok() || !reply->ok()) {
         const int code = reply.ok() ? FailRefused(*reply) : Fail(reply.error());
-        TellRest(changes, made, reply.ok() && reply->status != 504);
+        TellRest(changes, made, IsCertain(reply));
         return code;
       }
       ++made;

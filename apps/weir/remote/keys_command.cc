@@ -68,10 +68,11 @@ class Search {
       if (const int exit = Page(); exit != kExitOk) return exit;
     } while (!cursor_.empty() && shown_ < words_.limit && seen_ < words_.search);
     if (told_) std::cerr << "\r\x1b[K";
-    std::cout << (words_.remote.json ? json_ + "]\n" : table_.ToString());
-    if (shown_ == 0 && !words_.remote.json) std::cout << "(none)\n";
+    Show();
     SayWhatIsLeft();
-    return shown_ > 0 ? kExitOk : kExitNo;
+    if (shown_ > 0) return kExitOk;
+    // Only a search of everything shows that there are none.
+    return cursor_.empty() ? kExitNo : kExitRefused;
   }
 
  private:
@@ -111,10 +112,28 @@ class Search {
         {name, StateOf(bucket), UsedOf(bucket), Wait(bucket), policy.empty() ? "-" : policy});
   }
 
+  void Show() const {
+    if (words_.remote.json) {
+      std::cout << json_ << "]\n";
+    } else if (shown_ > 0) {
+      std::cout << table_.ToString();
+    } else if (cursor_.empty()) {
+      std::cout << table_.ToString() << "(none)\n";
+    }
+  }
+
   void SayWhatIsLeft() const {
-    if (more_ || (shown_ == words_.limit && !cursor_.empty())) {
+    if (more_) {
       std::cerr << "weir: only the first " << shown_ << " are shown (--limit)\n";
-    } else if (!cursor_.empty()) {
+    } else if (cursor_.empty()) {
+      return;
+    } else if (shown_ == words_.limit) {
+      std::cerr << "weir: only the first " << shown_
+                << " found are shown; the search stopped there, so there may be more (--limit)\n";
+    } else if (shown_ == 0) {
+      std::cerr << "weir: none found among the first " << Grouped(seen_)
+                << " buckets searched, and there are more (--search, --prefix)\n";
+    } else {
       std::cerr << "weir: the first " << Grouped(seen_)
                 << " buckets were searched, and there are more (--search, --prefix)\n";
     }
@@ -146,8 +165,8 @@ void Configure(Syntax word) {
       .ShowDefault();
   words->remote.AddTo(word);
   word.Footer(
-      "Charges nothing. Exits with 1 if there is no such bucket. `weir explain BUCKET` says "
-      "more.\n\n"
+      "Charges nothing. Exits with 1 if there is no such bucket, and with 4 if none was found, but "
+      "the search stopped at --search buckets. `weir explain BUCKET` says more.\n\n"
       "  weir keys 42 --limited\n  weir keys --prefix 'api/per-user|'");
   word.OnRun([words] { return Search(*words).Run(); });
 }

@@ -81,6 +81,7 @@ int Fail(const Error& error) {
   std::cerr << "weir: " << Shown(error.message, kMessageColumns) << '\n';
   switch (error.code) {
     case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
       return kExitUnreachable;
     case Code::kInvalidArgument:
       return kExitUsage;

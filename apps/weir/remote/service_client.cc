@@ -88,6 +88,12 @@ class Exchange {
     reply.status = static_cast<int>(status);
     return done;
   }
+  /// Whether any part of the request was sent.
+  bool sent() const {
+    long bytes = 0;
+    curl_easy_getinfo(curl_.get(), CURLINFO_REQUEST_SIZE, &bytes);
+    return bytes > 0;
+  }
   const char* detail() const { return detail_.data(); }
 
  private:
@@ -187,7 +193,7 @@ Result<ServiceReply> ServiceClient::Send(std::string_view method, std::string_vi
   if (done == CURLE_SSL_CERTPROBLEM) {
     return Invalid("--cert or --cert-key: " + Reason(done, exchange.detail(), 0));
   }
-  return Error{Code::kUnavailable,
+  return Error{exchange.sent() ? Code::kDeadlineExceeded : Code::kUnavailable,
                where() + ": " + Reason(done, exchange.detail(), access_.timeout_seconds)};
 }
 

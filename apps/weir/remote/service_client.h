@@ -39,7 +39,9 @@ class ServiceClient {
   /// kInvalidArgument names the option that is wrong.
   static Result<ServiceClient> For(ServiceAccess access);
 
-  /// kUnavailable if there is no answer in time, or not in HTTP, or the certificate is not trusted.
+  /// kUnavailable: the service cannot be reached or is not trusted, so nothing was sent.
+  /// kDeadlineExceeded: there is no answer in time, or not in HTTP; the service may have acted on
+  /// the request.
   Result<ServiceReply> Send(std::string_view method, std::string_view target,
                             std::string_view body = {}) const;
 

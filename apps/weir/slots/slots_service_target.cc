@@ -243,7 +243,8 @@ class ServiceTarget final : public SlotsTarget {
   Result<dom::object> Exchange(dom::parser& parser, const char* method, const std::string& target,
                                const std::string& body) const {
     Result<ServiceReply> reply = client_.Send(method, target, body);
-    if (!reply.ok()) return reply.error();
+    // What is asked for may be repeated, so it does not matter how far it came.
+    if (!reply.ok()) return Error{Code::kUnavailable, reply.error().message};
     dom::object object;
     const bool is_object = parser.parse(reply->body).get(object) == simdjson::SUCCESS;
     if (!reply->ok()) {

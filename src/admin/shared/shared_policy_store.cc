@@ -11,18 +11,6 @@ namespace {
 constexpr std::size_t kMaxTasks = 10'000;
 constexpr std::chrono::milliseconds kSaveEvery{1000};
 
-/// Not every server accepts a zero byte in text.
-Status CheckTexts(const PolicyEdit& edit) {
-  if (!edit.wanted) return {};
-  for (const EntryMatch& entry : edit.wanted->match) {
-    if (entry.text.find('\0') != std::string::npos) {
-      return Error{Code::kInvalidArgument,
-                   "match." + entry.name + ": must not contain a zero byte"};
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 SharedPolicyStore::SharedPolicyStore(std::unique_ptr<Ledger> ledger, Catalog& catalog,
@@ -140,9 +128,7 @@ void SharedPolicyStore::Submit(std::function<Result<T>()> run,
 }
 
 void SharedPolicyStore::Change(PolicyEdit edit, Done done) {
-  Status good = CheckEdit(edit);
-  if (good.ok()) good = CheckTexts(edit);
-  if (!good.ok()) return done(good.error());
+  if (Status good = CheckEdit(edit); !good.ok()) return done(good.error());
   Post({[this, edit = std::move(edit), done] { RunChange(edit, done); },
         [done](const Error& error) { done(error); }});
 }
@@ -250,7 +236,7 @@ void SharedPolicyStore::RunChange(const PolicyEdit& edit, Done done) {
   }
   // If other changes came in between, everything is read before it is put in force.
   changes_ = made->changes == changes_ + 1 ? made->changes : -1;
-  seen_ = std::max(seen_, changes_);
+  seen_ = std::max(seen_, made->changes);
   made_.emplace_back(std::move(done), step.after ? *step.after : *step.before);
 }
 
@@ -295,7 +281,7 @@ Status SharedPolicyStore::ReadIfChanged() {
   if (!snapshot.ok()) return snapshot.error();
   if (snapshot->changes < seen_) {
     Report("the policy database has gone back to an older state; policies are as they were then",
-           LacksInWords(latest_, seen_, *snapshot));
+           DifferenceInWords(latest_, seen_, *snapshot));
   }
   if (Status put = in_force_.Put(snapshot->policies); !put.ok()) return put;
   ledger_->Accept();

@@ -10,27 +10,28 @@
 #include "notify/api/notify_json.h"
 #include "notify/event.h"
 #include "protocol/http/error.h"
+#include "protocol/http/query.h"
 #include "protocol/http/uri.h"
 
 namespace weir::notify {
 namespace {
 
 using http::ErrorResponse;
-using http::QueryValue;
+using http::Query;
 using http::Response;
 
 constexpr std::size_t kDefaultPage = 100;
 constexpr std::size_t kMaxCursorBytes = 200;
 
-Result<std::size_t> LimitOf(const http::Request& request) {
-  const auto limit = http::QueryNumber(request.query, "limit", 1, kMaxPage, kDefaultPage);
+Result<std::size_t> LimitOf(const Query& query) {
+  const auto limit = query.Number("limit", 1, kMaxPage, kDefaultPage);
   if (!limit.ok()) return limit.error();
   return static_cast<std::size_t>(*limit);
 }
 
 /// "1767323045000000/6f1c…", the `next` of the previous page.
-Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
-  const auto text = QueryValue(request.query, "after");
+Status ReadCursor(const Query& query, Micros& time, std::string& id) {
+  const auto text = query.Find("after");
   if (!text) return {};
   const std::size_t slash = std::min(text->find('/'), text->size());
   const auto given = ParseNumber<Micros>(std::string_view(*text).substr(0, slash));
@@ -42,43 +43,49 @@ Status ReadCursor(const http::Request& request, Micros& time, std::string& id) {
   return {};
 }
 
-/// A row's name: that of a channel's limit has a control character, which QueryValue rejects.
+/// A row's name: that of a channel's limit has a control character, which Query rejects.
 Result<std::string> ReadRowCursor(const http::Request& request) {
+  std::optional<std::string_view> after;
   http::QueryReader reader(request.query);
   while (const auto pair = reader.Next()) {
-    if (pair->key != "after" || pair->value.empty()) continue;
-    std::optional<std::string> name = http::DecodeAnyQuery(pair->value);
-    const RowName row = SplitRowName(name ? std::string_view(*name) : std::string_view());
-    const bool valid =
-        CheckUserId(row.user_id).ok() && (row.channel.empty() || CheckChannel(row.channel).ok());
-    if (valid) return *std::move(name);
-    return Invalid("after must be the \"next\" of the previous page");
+    if (pair->key != "after") continue;
+    if (after) return http::GivenTwice("after");
+    after = pair->value;
   }
-  return std::string();
+  if (!after || after->empty()) return std::string();
+  std::optional<std::string> name = http::DecodeAnyQuery(*after);
+  const RowName row = SplitRowName(name ? std::string_view(*name) : std::string_view());
+  const bool valid =
+      CheckUserId(row.user_id).ok() && (row.channel.empty() || CheckChannel(row.channel).ok());
+  if (valid) return *std::move(name);
+  return Invalid("after must be the \"next\" of the previous page");
 }
 
-Result<std::string> UserOf(const http::Request& request) {
-  const auto user = QueryValue(request.query, "userId");
+Result<std::string> UserOf(const Query& query) {
+  const auto user = query.Find("userId");
   if (!user) return std::string();
   if (Status s = CheckUserId(*user); !s.ok()) return s.error();
   return *user;
 }
 
 Result<MessageQuery> ReadMessageQuery(const http::Request& request) {
+  const Result<Query> given =
+      Query::ReadKnown(request.query, {"userId", "state", "limit", "after"});
+  if (!given.ok()) return given.error();
   MessageQuery query;
-  Result<std::string> user = UserOf(request);
+  Result<std::string> user = UserOf(*given);
   if (!user.ok()) return user.error();
   query.user_id = std::move(*user);
-  if (const auto state = QueryValue(request.query, "state")) {
+  if (const auto state = given->Find("state")) {
     query.state = ParseMessageState(*state);
     if (!query.state)
       return Invalid("state must be QUEUED, FAILED, SENT, DEAD or DROPPED" + Got(*state));
   }
   if (query.user_id.empty() && !query.state) return Invalid("give userId, state or both");
-  Result<std::size_t> limit = LimitOf(request);
+  Result<std::size_t> limit = LimitOf(*given);
   if (!limit.ok()) return limit.error();
   query.limit = *limit;
-  if (Status s = ReadCursor(request, query.before_time, query.before_id); !s.ok()) return s.error();
+  if (Status s = ReadCursor(*given, query.before_time, query.before_id); !s.ok()) return s.error();
   return query;
 }
 
@@ -122,14 +129,16 @@ void LedgerApi::ListMessages(const Request& request, Reply reply) {
 }
 
 void LedgerApi::ListDead(const Request& request, Reply reply) {
+  const Result<Query> given = Query::ReadKnown(request.query, {"userId", "limit", "after"});
+  if (!given.ok()) return reply(ErrorResponse(given.error()));
   DeadQuery query;
-  Result<std::string> user = UserOf(request);
+  Result<std::string> user = UserOf(*given);
   if (!user.ok()) return reply(ErrorResponse(user.error()));
   query.user_id = std::move(*user);
-  Result<std::size_t> limit = LimitOf(request);
+  Result<std::size_t> limit = LimitOf(*given);
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   query.limit = *limit;
-  if (Status s = ReadCursor(request, query.after_time, query.after_id); !s.ok()) {
+  if (Status s = ReadCursor(*given, query.after_time, query.after_id); !s.ok()) {
     return reply(ErrorResponse(s.error()));
   }
   ledger_.ListDead(std::move(query), [limit = *limit, reply = std::move(reply)](
@@ -194,7 +203,9 @@ void LedgerApi::DropDead(const Request& request, Reply reply) {
 }
 
 void LedgerApi::ListUsers(const Request& request, Reply reply) {
-  Result<std::size_t> limit = LimitOf(request);
+  const Result<Query> given = Query::ReadKnown(request.query, {"limit"});
+  if (!given.ok()) return reply(ErrorResponse(given.error()));
+  Result<std::size_t> limit = LimitOf(*given);
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   Result<std::string> after = ReadRowCursor(request);
   if (!after.ok()) return reply(ErrorResponse(after.error()));

@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "notify/api/notify_json.h"
 #include "protocol/http/error.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/query.h"
 
 namespace weir::notify {
 namespace {
@@ -175,7 +175,9 @@ template <typename Body>
 void NotifyApi::Parts::WithRow(const Request& request, Reply reply, Body body) {
   std::string user = request.params.at(0);
   if (Status s = notify::CheckUserId(user); !s.ok()) return reply(ErrorResponse(s.error()));
-  const std::optional<std::string> channel = http::QueryValue(request.query, "channel");
+  const auto query = http::Query::ReadKnown(request.query, {"channel"});
+  if (!query.ok()) return reply(ErrorResponse(query.error()));
+  const std::optional<std::string> channel = query->Find("channel");
   if (channel) {
     if (Status s = notify::CheckChannel(*channel); !s.ok()) return reply(ErrorResponse(s.error()));
   }

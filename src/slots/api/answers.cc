@@ -147,12 +147,12 @@ std::string BatchRequest::Body() const {
   return body;
 }
 
-Result<Millis> QueryInstant(std::string_view query, std::string_view key) {
-  const std::optional<std::string> text = http::QueryValue(query, key);
-  if (!text) return Error{Code::kInvalidArgument, std::string(key) + " is missing"};
+Result<Millis> QueryInstant(const http::Query& query, std::string_view name) {
+  const std::optional<std::string> text = query.Find(name);
+  if (!text) return Error{Code::kInvalidArgument, std::string(name) + " is missing"};
   Result<Millis> instant = ParseInstant(*text);
   if (!instant.ok()) {
-    return Error{Code::kInvalidArgument, std::string(key) + " " + instant.error().message};
+    return Error{Code::kInvalidArgument, std::string(name) + " " + instant.error().message};
   }
   return instant;
 }

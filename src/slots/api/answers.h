@@ -9,7 +9,7 @@
 
 #include "protocol/http/error.h"
 #include "protocol/http/message.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/query.h"
 #include "slots/api/slots_json.h"
 #include "slots/slot.h"
 #include "weir/result.h"
@@ -17,7 +17,6 @@
 namespace weir::slots {
 
 using http::ErrorResponse;
-using http::QueryNumber;
 using http::Reply;
 using http::Request;
 using http::Response;
@@ -44,6 +43,7 @@ struct BatchRequest {
   std::string Body() const;
 };
 
-Result<Millis> QueryInstant(std::string_view query, std::string_view key);
+/// An error if it is absent.
+Result<Millis> QueryInstant(const http::Query& query, std::string_view name);
 
 }  // namespace weir::slots

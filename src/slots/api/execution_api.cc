@@ -33,26 +33,28 @@ Status ReadCursor(const std::string& text, DueQuery& query) {
 }
 
 Result<DueQuery> ReadQuery(const Request& request) {
+  const Result<http::Query> given =
+      http::Query::ReadKnown(request.query, {"config", "before", "limit", "state", "after"});
+  if (!given.ok()) return given.error();
   DueQuery query;
-  query.config = http::QueryValue(request.query, "config").value_or("");
+  query.config = given->Find("config").value_or("");
   if (query.config.empty()) return Invalid("config is missing");
   query.before = SystemClock::Get().Now() / kNanosPerMilli;
-  if (const auto before = http::QueryValue(request.query, "before")) {
+  if (const auto before = given->Find("before")) {
     Result<Millis> instant = ParseInstant(*before);
     if (!instant.ok()) return Invalid("before " + instant.error().message);
     query.before = *instant;
   }
-  const Result<std::int64_t> limit =
-      QueryNumber(request.query, "limit", 1, kMaxDuePage, kDefaultPage);
+  const Result<std::int64_t> limit = given->Number("limit", 1, kMaxDuePage, kDefaultPage);
   if (!limit.ok()) return limit.error();
   query.limit = static_cast<std::size_t>(*limit);
-  if (const auto state = http::QueryValue(request.query, "state")) {
+  if (const auto state = given->Find("state")) {
     const std::optional<State> known = ParseState(*state);
     if (!known)
       return Invalid("state must be SCHEDULED, CLAIMED, DONE, FAILED or CANCELLED" + Got(*state));
     query.state = *known;
   }
-  if (const auto after = http::QueryValue(request.query, "after")) {
+  if (const auto after = given->Find("after")) {
     if (Status s = ReadCursor(*after, query); !s.ok()) return s.error();
   }
   return query;

@@ -6,7 +6,7 @@
 
 #include "base/json_writer.h"
 #include "protocol/http/error.h"
-#include "protocol/http/uri.h"
+#include "protocol/http/query.h"
 #include "slots/api/answers.h"
 #include "slots/api/execution_api.h"
 #include "slots/api/slots_json.h"
@@ -213,16 +213,18 @@ void SlotsApi::Parts::Deactivate(const Request& request, Reply reply) {
 }
 
 void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
-  const std::optional<std::string> name = http::QueryValue(request.query, "config");
+  const auto query = http::Query::ReadKnown(request.query, {"config", "from", "limit"});
+  if (!query.ok()) return reply(ErrorResponse(query.error()));
+  const std::optional<std::string> name = query->Find("config");
   if (!name) return reply(Refuse("config is missing"));
   Millis from = 0;
-  if (http::QueryValue(request.query, "from")) {
-    Result<Millis> instant = QueryInstant(request.query, "from");
+  if (query->Find("from")) {
+    Result<Millis> instant = QueryInstant(*query, "from");
     if (!instant.ok()) return reply(ErrorResponse(instant.error()));
     from = *instant;
   }
   Result<std::int64_t> limit =
-      QueryNumber(request.query, "limit", 1, kWindowPage, static_cast<std::int64_t>(kWindowPage));
+      query->Number("limit", 1, kWindowPage, static_cast<std::int64_t>(kWindowPage));
   if (!limit.ok()) return reply(ErrorResponse(limit.error()));
   WithConfig(*name, std::move(reply),
              [this, from, count = static_cast<std::size_t>(*limit)](const Config& config,
@@ -236,11 +238,13 @@ void SlotsApi::Parts::ListWindows(const Request& request, Reply reply) {
 }
 
 void SlotsApi::Parts::Forecast(const Request& request, Reply reply) {
-  const std::optional<std::string> name = http::QueryValue(request.query, "config");
+  const auto query = http::Query::ReadKnown(request.query, {"config", "requestedTime", "count"});
+  if (!query.ok()) return reply(ErrorResponse(query.error()));
+  const std::optional<std::string> name = query->Find("config");
   if (!name) return reply(Refuse("config is missing"));
-  Result<Millis> requested = QueryInstant(request.query, "requestedTime");
+  Result<Millis> requested = QueryInstant(*query, "requestedTime");
   if (!requested.ok()) return reply(ErrorResponse(requested.error()));
-  Result<std::int64_t> count = QueryNumber(request.query, "count", 1, kMaxForecast, 1);
+  Result<std::int64_t> count = query->Number("count", 1, kMaxForecast, 1);
   if (!count.ok()) return reply(ErrorResponse(count.error()));
   WithConfig(*name, std::move(reply),
              [this, at = *requested, n = *count](const Config& config, const Reply& answer) {

@@ -68,6 +68,31 @@ TEST_F(CliKeys, ListsByPrefixAndSaysWhatItLeavesOut) {
               StartsWith(R"([{"bucket":"key|77","key":"77",)"));
 }
 
+// A page has 1,000 buckets.
+TEST_F(CliKeys, ASearchThatStoppedHasNotFoundThatThereAreNone) {
+  HttpClient client = Client();
+  for (int i = 0; i < 2; ++i) {
+    std::string checks;
+    for (int n = 0; n < 600; ++n) {
+      checks +=
+          (n > 0 ? "," : "") + std::string(R"({"key":"m)") + std::to_string(i * 600 + n) + "\"}";
+    }
+    ASSERT_EQ(client.Post("/v1/check", R"({"checks":[)" + checks + "]}").status, 200);
+  }
+  const RunResult stopped = Weir({"keys", "nobody", "--search", "1000"});
+  EXPECT_EQ(stopped.exit_code, kRefused);
+  EXPECT_EQ(stopped.output, "");
+  EXPECT_THAT(stopped.error_output,
+              HasSubstr("weir: none found among the first 1,000 buckets searched, and there are "
+                        "more (--search, --prefix)\n"));
+  EXPECT_EQ(Weir({"keys", "nobody"}).exit_code, kNo);
+  // No other matches, but that is not known: the search ends when one is found.
+  const RunResult one = Weir({"keys", "api/per-user|user:77", "--limit", "1"});
+  EXPECT_EQ(one.exit_code, kOk);
+  EXPECT_THAT(one.error_output, HasSubstr("weir: only the first 1 found are shown; the search "
+                                          "stopped there, so there may be more (--limit)\n"));
+}
+
 TEST_F(CliKeys, SaysIfThereAreNone) {
   const RunResult none = Weir({"keys", "nobody"});
   EXPECT_EQ(none.exit_code, kNo);

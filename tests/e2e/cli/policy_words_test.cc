@@ -18,6 +18,7 @@
 namespace weir::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -63,6 +64,8 @@ class PolicyWords : public ::testing::Test {
   std::mutex mutex_;
   std::string change_ = Response(200, kWarned);
   std::string refused_;               // a method and target that is not answered so
+  std::string unanswered_;            // likewise: the connection is closed
+  std::string last_;                  // likewise: after it, connections are refused
   std::vector<std::string> changes_;  // the methods and targets
   TcpServer server_{[this](TcpConnection& connection) {
     constexpr std::string_view kLength = "Content-Length: ";
@@ -70,7 +73,9 @@ class PolicyWords : public ::testing::Test {
     const std::size_t length = head.find(kLength);
     if (length != head.npos) connection.Read(std::stoul(head.substr(length + kLength.size())));
     const std::string line = head.substr(0, head.find("\r\n"));
-    connection.Send(Answer(line));
+    const std::string answer = Answer(line);
+    if (!last_.empty() && line.starts_with(last_ + " ")) server_.StopListening();
+    if (unanswered_.empty() || !line.starts_with(unanswered_ + " ")) connection.Send(answer);
   }};
   TempDir dir_;
 };
@@ -108,6 +113,25 @@ TEST_F(PolicyWords, AnAnswerThatIsNotTheServicesIsNamedByItsStatus) {
                                          "--config", "c", "--count", "1", "--at", "now"});
   EXPECT_NE(forecast.exit_code, kOk);
   EXPECT_THAT(forecast.error_output, HasSubstr("status 502"));
+}
+
+// Without an answer, nobody knows; without a connection, nothing can have been changed.
+TEST_F(PolicyWords, AnApplyThatLosesTheServiceSaysWhatIsUnknown) {
+  const std::string file = dir_.Write("given.json", R"([
+    {"key":"p","type":"FIXED_WINDOW","capacity":9,"windowSeconds":60},
+    {"key":"y","type":"FIXED_WINDOW"}, {"key":"z","type":"FIXED_WINDOW"}])")
+                               .string();
+  unanswered_ = "POST /admin/policies";
+  const RunResult unanswered = Weir({"apply", file});
+  EXPECT_EQ(unanswered.exit_code, kUnreachable);
+  EXPECT_THAT(unanswered.error_output,
+              HasSubstr("weir: applied 1 of 3 changes; unknown: y; not applied: z\n"));
+  last_ = "PUT /admin/policies/p";
+  const RunResult refused = Weir({"apply", file});
+  EXPECT_EQ(refused.exit_code, kUnreachable);
+  EXPECT_THAT(refused.error_output,
+              AllOf(HasSubstr("cannot connect; is `weir serve` running there?\n"),
+                    HasSubstr("weir: applied 1 of 3 changes; not applied: y, z\n")));
 }
 
 // Everything would have been taken; then somebody else was faster.

@@ -123,6 +123,11 @@ TEST_F(Admin, AChangeOfAVersionThatIsGoneIsRefused) {
   EXPECT_THAT(client.Get(path).body, HasSubstr(R"("capacity":7,)"));
   EXPECT_EQ(client.Send("PUT", path + "?version=0", second).status, 400);
   EXPECT_EQ(client.Send("DELETE", path + "?version=x").status, 400);
+  // So would one that does not decode, and of two only one could count.
+  for (const char* condition : {"?version=2%0A", "?version=2%", "?version=2&version=1"}) {
+    EXPECT_EQ(client.Send("PUT", path + condition, second).status, 400) << condition;
+    EXPECT_EQ(client.Send("DELETE", path + condition).status, 400) << condition;
+  }
   // A misspelt condition would be none.
   const HttpResponse misspelt = client.Send("PUT", path + "?verson=1", second);
   EXPECT_EQ(misspelt.status, 400);

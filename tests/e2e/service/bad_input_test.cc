@@ -46,6 +46,18 @@ TEST_F(BadInput, BodiesThatAreNotChecksAre400AndNameTheField) {
   }
 }
 
+// Not every database accepts it in text. A check must say so: `weir policy apply` relies on it.
+TEST_F(BadInput, AZeroByteInAPolicyIsRefusedByAllStoresAndByTheCheck) {
+  Serve();
+  const std::string body =
+      R"({"key":"p","type":"TOKEN_BUCKET","match":{"user":"a\u0000b"},"capacity":5})";
+  for (const char* path : {"/admin/policies/p/check", "/admin/policies"}) {
+    const HttpResponse refused = Client().Post(path, body);
+    EXPECT_EQ(refused.status, 400) << path;
+    EXPECT_THAT(refused.body, HasSubstr("match.user: must not contain a zero byte")) << path;
+  }
+}
+
 TEST_F(BadInput, HugeBodiesAre413) {
   Serve();
   const std::string body(10 << 20, 'x');

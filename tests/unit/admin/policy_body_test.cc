@@ -12,6 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 PolicyBody Read(const std::string& fields) {
   const auto read = ReadPolicyBody(R"({"key":"k",)" + fields + "}");
@@ -65,6 +66,18 @@ TEST(PolicyBody, WhatWasGivenIsNamedAndWhatWasMeant) {
   EXPECT_EQ(cut.error().message,
             "the body is not well-formed JSON: line 1, column 11: the text ends here; expected ',' "
             "or '}'");
+}
+
+// Such a value has no type, so it is not a value of the wrong one.
+TEST(PolicyBody, AValueThatIsNotWellFormedIsShownWithItsPlace) {
+  for (const char* fields :
+       {R"("domain":"a\qb")", R"("type":"a\qb")", R"("match":{"user":"a\qb"})",
+        R"("window":"a\qb")", R"("expiresAt":"a\qb")", R"("updatedAt":"a\qb")", R"("capacity":1x)",
+        R"("refillRate":01)", R"("expiresAt":nul)", R"("match":{"user":"a")",
+        R"("quota":{"fixed_window":{"limit":1x}})"}) {
+    EXPECT_THAT(Why(fields), StartsWith("the body is not well-formed JSON: line 1, column "))
+        << fields;
+  }
 }
 
 TEST(PolicyBody, WhatIsMissingIsNamedWithWhatItIs) {

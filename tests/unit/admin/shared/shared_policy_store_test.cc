@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "admin/shared/older_state.h"
 #include "support/wait.h"
 
 namespace weir::policy::shared {
@@ -35,6 +36,17 @@ class Place {
   void SetUp(bool up) {
     const std::lock_guard lock(mutex_);
     up_ = up;
+  }
+  /// The next change gets this number, and is the last one before the database goes down.
+  void NumberNextChange(std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    next_change_ = number;
+  }
+  Result<Made> Make(const PolicyEdit& edit) {
+    const std::lock_guard lock(mutex_);
+    if (next_change_ == 0) return Error{Code::kUnimplemented, "not here"};
+    up_ = false;
+    return Made{next_change_, {.after = edit.wanted}};
   }
   /// Makes every Write wait until Release.
   void Hold() {
@@ -75,6 +87,7 @@ class Place {
   bool up_ = true;
   bool held_ = false;
   int writing_ = 0;
+  std::int64_t next_change_ = 0;
   std::vector<std::string> written_;
   Snapshot all_;
 };
@@ -91,7 +104,7 @@ class Reader final : public Ledger {
     return all->changes;
   }
   Result<Snapshot> ReadAll() override { return place_.Read(); }
-  Result<Made> Make(const PolicyEdit&, const Catalog&) override { return No(); }
+  Result<Made> Make(const PolicyEdit& edit, const Catalog&) override { return place_.Make(edit); }
   Result<std::vector<PolicyChange>> ReadHistory(const std::string&, std::size_t) override {
     return No();
   }
@@ -157,7 +170,58 @@ TEST(SharedPolicyStore, ADatabaseThatGoesBackToAnOlderStateIsReportedOnce) {
   const std::lock_guard lock(mutex);
   EXPECT_THAT(reports, testing::ElementsAre(
                            "the policy database has gone back to an older state; policies are as "
-                           "they were then: change 3 comes after 5; no longer in force: late"));
+                           "they were then: change 3 comes after 5; no longer in force: late; in "
+                           "force again: k"));
+}
+
+// The change had number 7, since others had made two that this node had not read.
+TEST(SharedPolicyStore, AChangeOfThisNodeThatIsLostIsReported) {
+  Place place;
+  place.Put(4, 10, "k");
+  Catalog catalog{CompileOptions{DefaultPolicy(), 0.1}};
+  std::mutex mutex;
+  std::vector<std::string> reports;
+  Options options;
+  options.poll = std::chrono::milliseconds(1);
+  options.report = [&](std::string_view, const std::string& why) {
+    const std::lock_guard lock(mutex);
+    reports.push_back(why);
+  };
+  auto store =
+      SharedPolicyStore::Open(std::make_unique<Reader>(place), catalog, std::move(options));
+  ASSERT_TRUE(store.ok());
+  place.NumberNextChange(7);
+  StoredPolicy late;
+  late.key = "late";
+  std::atomic<bool> made = false;
+  (*store)->Change({.key = "late", .wanted = late},
+                   [&](const Result<StoredPolicy>& policy) { made = policy.ok(); });
+  ASSERT_TRUE(WaitUntil([&] { return made && !(*store)->health().up; }));
+  place.Put(5, 10, "k");
+  place.SetUp(true);
+  ASSERT_TRUE(WaitUntil([&] { return (*store)->health().up; }));
+  (*store)->Close();
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(reports, testing::Contains(testing::HasSubstr("change 5 comes after 7; ")));
+}
+
+// Not all that is lost is missing: a limit that was lowered is high again, and one that was deleted
+// is back.
+TEST(OlderState, WhatIsDifferentIsNamed) {
+  StoredPolicy policy;
+  policy.key = "pay";
+  policy.version = 2;
+  policy.capacity = 10;
+  StoredPolicy older = policy;
+  older.version = 1;
+  older.capacity = 1000;
+  const PolicyMap known = {{"gone", policy}, {"pay", policy}, {"same", policy}};
+  const PolicyMap now = {{"pay", older}, {"same", policy}, {"x", policy}};
+  EXPECT_EQ(
+      DifferenceInWords(known, 7, {4, now}),
+      "change 4 comes after 7; no longer in force: gone; changed back: pay; in force again: x");
+  EXPECT_EQ(DifferenceInWords(known, 7, {4, known}),
+            "change 4 comes after 7; the policies are the same");
 }
 
 TEST(SharedPolicyStore, WhatWasAskedForBeforeItIsClosedIsMade) {

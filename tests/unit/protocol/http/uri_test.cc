@@ -23,23 +23,6 @@ TEST(Uri, RefusesWhatCouldNotBeShownOrStored) {
   }
 }
 
-TEST(Uri, FindsQueryValues) {
-  EXPECT_EQ(QueryValue("a=1&b=x%20y&b=z", "b"), "x y");
-  EXPECT_EQ(QueryValue("flag&a=1", "flag"), "");
-  EXPECT_EQ(QueryValue("a=1", "b"), std::nullopt);
-  EXPECT_EQ(QueryValue("a=%", "a"), std::nullopt);
-  EXPECT_EQ(QueryValue("&&a==", "a"), "=");
-}
-
-TEST(Uri, RefusesAParameterThatNobodyReads) {
-  EXPECT_TRUE(CheckQuery("", {}).ok());
-  EXPECT_TRUE(CheckQuery("limit=3&cursor=", {"limit", "cursor"}).ok());
-  const Status wrong = CheckQuery("limit=3&verson=3", {"limit", "version"});
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.error().message, "query: unknown parameter 'verson'; did you mean version?");
-  EXPECT_EQ(CheckQuery("dryrun", {}).error().message, "query: unknown parameter 'dryrun'");
-}
-
 TEST(Error, HasTheSchemaOfTheAdminApi) {
   const Response response = ErrorResponse(Error{Code::kNotFound, "no policy \"x\""});
   EXPECT_EQ(response.status, 404);
