@@ -247,10 +247,11 @@ class ServiceTarget final : public SlotsTarget {
     dom::object object;
     const bool is_object = parser.parse(reply->body).get(object) == simdjson::SUCCESS;
     if (!reply->ok()) {
-      // A proxy in between answers in a format of its own.
-      return Error{CodeOf(reply->status),
-                   is_object ? Text(object, "message")
-                             : client_.where() + ": status " + std::to_string(reply->status)};
+      std::string why = is_object ? Text(object, "message") : std::string();
+      if (!why.empty()) return Error{CodeOf(reply->status), std::move(why)};
+      // A proxy in between answers in a format of its own, which says nothing about the request.
+      return Error{Code::kUnavailable,
+                   client_.where() + ": status " + std::to_string(reply->status)};
     }
     if (!is_object) return Garbled();
     return object;

@@ -104,6 +104,38 @@ TEST(DispatchFaults, AReportThatIsRefusedDoesNotHoldUpTheOthers) {
   EXPECT_THAT(service.done(), testing::ElementsAre("e1", "e2", "e3"));
 }
 
+// Its own answers say nothing about the events or the config.
+TEST(DispatchFaults, WhatAProxyInBetweenAnswersIsTriedAgain) {
+  std::atomic<bool> given = false;
+  std::atomic<int> claims = 0;
+  std::atomic<int> reports = 0;
+  const auto page = [](const std::string& status) {
+    return "HTTP/1.1 " + status + "\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
+  };
+  const Service service(
+      [&](const std::string&, int) {
+        std::vector<Service::Given> events;
+        if (!given.exchange(true)) events = {{"e1"}, {"e2"}};
+        return events;
+      },
+      {},
+      [&](const std::string& head) -> std::string {
+        if (head.starts_with("POST /api/v1/slots/claim")) {
+          return ++claims == 1 ? page("404 Not Found") : "";
+        }
+        const int report = ++reports;
+        return report <= 3 ? page("302 Found") : report == 4 ? page("404 Not Found") : "";
+      });
+  SlowBank bank(1ms);
+  auto dispatcher = Dispatch(service, bank.url(), {"--config", "pay"});
+  EXPECT_TRUE(test::WaitUntil([&] { return service.done().size() == 2; }));
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+  EXPECT_THAT(dispatcher->error_output(), testing::HasSubstr("status 302"));
+  EXPECT_THAT(dispatcher->error_output(),
+              testing::Not(testing::AnyOf(testing::HasSubstr("does not exist"),
+                                          testing::HasSubstr("delivered again"))));
+}
+
 // The bank executes a payment and dies before it answers, on a reused connection. A resend
 // must be marked as such.
 TEST(DispatchFaults, ABankThatHangsUpIsNotSentTheSameAttemptAgain) {
