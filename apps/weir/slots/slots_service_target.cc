@@ -56,6 +56,7 @@ slots::Answer ReadAnswer(const dom::object& object) {
                    : status == "CANCELLED"      ? slots::Outcome::kCancelled
                    : status == "PAST"           ? slots::Outcome::kPast
                    : status == "UNKNOWN_CONFIG" ? slots::Outcome::kUnknownConfig
+                   : status == "UNAVAILABLE"    ? slots::Outcome::kUnanswered
                                                 : slots::Outcome::kExhausted;
   answer.slot = {Text(object, "eventId"),        Text(object, "configName"),
                  Text(object, "tenant"),         Instant(object, "requestedTime"),
