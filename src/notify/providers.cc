@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "notify/smtp_provider.h"
@@ -19,12 +20,12 @@ class RoutedProvider final : public Provider {
     if (found != providers_.end()) return found->second->Deliver(event);
     return Error{Code::kInvalidArgument, "channel " + event.channel + " has no provider"};
   }
-  bool Add(std::string channel, std::unique_ptr<Provider> provider) {
+  bool Add(std::string channel, std::shared_ptr<Provider> provider) {
     return providers_.emplace(std::move(channel), std::move(provider)).second;
   }
 
  private:
-  std::map<std::string, std::unique_ptr<Provider>> providers_;  // "": all others
+  std::map<std::string, std::shared_ptr<Provider>> providers_;  // "": all others
 };
 
 struct Route {
@@ -39,21 +40,23 @@ Route Split(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-Result<std::unique_ptr<Provider>> OpenOne(const std::string& url, const ProviderOptions& options) {
-  if (url == "console:") return std::unique_ptr<Provider>(std::make_unique<ConsoleProvider>());
+constexpr std::string_view kConsole = "console:";
+
+// Of providers other than the console.
+Result<std::shared_ptr<Provider>> OpenOne(const std::string& url, const ProviderOptions& options) {
   if (url.starts_with("smtp://") || url.starts_with("smtps://")) {
     Result<SmtpOptions> smtp = ParseSmtpUrl(url);
     if (!smtp.ok()) return smtp.error();
     smtp->timeout = options.timeout;
     auto opened = SmtpProvider::Open(std::move(*smtp));
     if (!opened.ok()) return opened.error();
-    return std::unique_ptr<Provider>(std::move(*opened));
+    return std::shared_ptr<Provider>(std::move(*opened));
   }
   if (url.starts_with("http://") || url.starts_with("https://")) {
     auto opened =
         WebhookProvider::Open({.url = url, .token = options.token, .timeout = options.timeout});
     if (!opened.ok()) return opened.error();
-    return std::unique_ptr<Provider>(std::move(*opened));
+    return std::shared_ptr<Provider>(std::move(*opened));
   }
   return Error{Code::kInvalidArgument,
                "must be console:, http://…, https://…, smtp://… or smtps://…"};
@@ -63,7 +66,7 @@ Result<std::unique_ptr<Provider>> OpenOne(const std::string& url, const Provider
 
 bool OnlyConsole(const ProviderOptions& options) {
   return std::all_of(options.routes.begin(), options.routes.end(),
-                     [](const std::string& text) { return Split(text).url == "console:"; });
+                     [](const std::string& text) { return Split(text).url == kConsole; });
 }
 
 Result<std::unique_ptr<Provider>> OpenProviders(const ProviderOptions& options) {
@@ -72,7 +75,10 @@ Result<std::unique_ptr<Provider>> OpenProviders(const ProviderOptions& options) 
                  "there must not be more than " + std::to_string(kMaxProviders) + " providers"};
   }
   auto routed = std::make_unique<RoutedProvider>();
-  if (options.routes.empty()) routed->Add({}, std::make_unique<ConsoleProvider>());
+  // One for all channels: it keeps their lines apart.
+  const std::shared_ptr<Provider> console =
+      std::make_shared<ConsoleProvider>(STDOUT_FILENO, options.timeout);
+  if (options.routes.empty()) routed->Add({}, console);
   for (const std::string& text : options.routes) {
     Route route = Split(text);
     if (!route.channel.empty()) {
@@ -81,7 +87,8 @@ Result<std::unique_ptr<Provider>> OpenProviders(const ProviderOptions& options) 
       }
     }
     const std::string name = route.channel.empty() ? "all channels" : route.channel;
-    auto opened = OpenOne(route.url, options);
+    auto opened = route.url == kConsole ? Result<std::shared_ptr<Provider>>(console)
+                                        : OpenOne(route.url, options);
     if (!opened.ok()) {
       return Error{opened.error().code, "provider of " + name + ": " + opened.error().message};
     }

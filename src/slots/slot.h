@@ -92,9 +92,10 @@ enum class Outcome : std::uint8_t {
   kExhausted = 2,      ///< no window within the search limit has room
   kUnknownConfig = 3,  ///< no active config of this name
   // 4 is used within the PostgreSQL store only: ask again.
-  kConflict = 5,   ///< the id belongs to another event: its config, time, tenant or payload differ
-  kCancelled = 6,  ///< this event was cancelled; only Restore gives it a slot again
-  kPast = 7,       ///< the requested time is in the past, which the config refuses
+  kConflict = 5,    ///< the id belongs to another event: its config, time, tenant or payload differ
+  kCancelled = 6,   ///< this event was cancelled; only Restore gives it a slot again
+  kPast = 7,        ///< the requested time is in the past, which the config refuses
+  kUnanswered = 8,  ///< too many different asks of its id in one batch: unknown; ask again
 };
 
 /// Whether the event already had a row: then the answer's slot is that row's.

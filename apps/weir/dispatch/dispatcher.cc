@@ -200,22 +200,31 @@ void Dispatcher::DeliverLoop(const std::stop_token& stop) {
     waiting_.erase(waiting_.begin());
     ++delivering_;
     lock.unlock();
-    Deliver(event);
+    const bool held_up = Deliver(event);
     lock.lock();
+    // It would hold each of the others up as long.
+    if (held_up && stop.stop_requested()) break;
   }
 }
 
-void Dispatcher::Deliver(const slots::Claimed& event) {
+bool Dispatcher::Deliver(const slots::Claimed& event) {
   // Whatever the target does must be over before the lease ends, when another dispatcher may
   // deliver. The store's clock is assumed to be as far ahead as it can be.
   const slots::Millis now = LatestStoreNow();
-  if (now >= event.not_after) return GiveBack(event);
   const milliseconds left(event.lease_until - options_.timeout.count() - now);
-  if (left.count() < 0) return Leave();
-  const milliseconds open(event.not_after - now);
-  target_.Deliver(
-      event, Latest::In(std::min(left, open)),
-      [this, event, began = Steady::now()](const Status& status) { Ended(event, began, status); });
+  if (now >= event.not_after) {
+    GiveBack(event);
+    return false;
+  }
+  if (left.count() < 0) {
+    Leave();
+    return false;
+  }
+  const Latest latest = Latest::In(std::min(left, milliseconds(event.not_after - now)));
+  const Steady::time_point began = Steady::now();
+  target_.Deliver(event, latest,
+                  [this, event, began](const Status& status) { Ended(event, began, status); });
+  return Steady::now() >= std::min(latest.steady, began + options_.timeout);
 }
 
 // It waited for the target for too long: the next to claim it, when its lease ends, delivers it.

@@ -88,7 +88,8 @@ class Dispatcher {
   void FinishLoop(const std::stop_token& delivered);
   void NoteTrouble(const std::string& config, const Error& error);
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
-  void Deliver(const slots::Claimed& event);
+  /// Whether the target held this thread up until the deadline of the delivery.
+  bool Deliver(const slots::Claimed& event);
   void Leave();
   /// Reschedules it to the next opening of the calendar.
   void GiveBack(const slots::Claimed& event);

@@ -211,6 +211,7 @@ void SenderService::Run() {
 
 void SenderService::Commit(std::span<const kafka::Position> positions) {
   for (;;) {
+    Beat();  // a restart does not help a broker that stands still
     const Status committed = consumer_->Commit(positions);
     if (committed) return;
     Log(Level::kWarn, "cannot commit offsets",
@@ -221,7 +222,7 @@ void SenderService::Commit(std::span<const kafka::Position> positions) {
   }
 }
 
-// For health checks: the file is as old as the last poll, or the last second of waiting.
+// For health checks: the file is as old as the last poll or commit, or the last second of waiting.
 void SenderService::Beat() {
   const std::lock_guard lock(beating_);
   const auto now = std::chrono::steady_clock::now();

@@ -70,6 +70,17 @@ struct ImportWords {
   std::string at;
 };
 
+// All batches have one time, which the config would refuse while later ones are sent. If the config
+// cannot be read, or events name others, the answers say so.
+Status CheckNow(SlotsTarget& target, const std::string& name) {
+  if (name.empty()) return {};
+  const Result<slots::Config> config = target.GetConfig(name);
+  if (!config.ok() || config->past != slots::Past::kRefuse) return {};
+  return Invalid("--at now: config '" + name +
+                 "' has past: refuse, so events that are sent more than 10 s from now would get no "
+                 "slot; give a later time, or use weir slots assign --file");
+}
+
 int RunImport(ImportWords& words) {
   if (const Result<std::ifstream> feed = OpenFile(words.options.feed); !feed.ok()) {
     return Fail(Invalid(words.options.feed + ": " + feed.error().message));
@@ -78,13 +89,16 @@ int RunImport(ImportWords& words) {
     const Result<slots::Millis> at = ReadAt(words.at);
     if (!at.ok()) return Fail(at.error());
     words.options.defaults.requested = *at;
-    if (words.at == "now") {
-      std::cerr << "weir: requested time: " << slots::FormatInstant(*at)
-                << " (to continue if interrupted, give it as --at)\n";
-    }
   }
   auto target = words.where.Open();
   if (!target.ok()) return Fail(target.error());
+  if (words.at == "now") {
+    const Status taken = CheckNow(**target, words.options.defaults.config);
+    if (!taken.ok()) return Fail(taken.error());
+    std::cerr << "weir: requested time: " << slots::FormatInstant(*words.options.defaults.requested)
+              << " (to continue if interrupted, give it as --at; configs with past: refuse accept "
+                 "it for 10 s)\n";
+  }
   Result<ImportSummary> summary = Import(**target, words.options);
   if (!summary.ok()) return Fail(summary.error());
   std::cout << Counted(summary->events, "event") << ": " << summary->fresh << " new, "

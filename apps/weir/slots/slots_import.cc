@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <thread>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -18,13 +17,13 @@
 #include "csv.h"
 #include "protocol/http/error.h"
 #include "slots/api/answers.h"
+#include "slots/patient_assign.h"
 
 namespace weir::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kAttempts = 10;
 constexpr int kShown = 5;  // of the events that got no slot from this feed
 constexpr const char* kHeader =
     "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
@@ -212,24 +211,12 @@ class Importer {
     return events;
   }
 
-  // A service that restarts or a database that is down for a moment should not end a long import.
-  Result<std::vector<slots::Answer>> Ask(const std::vector<slots::Ask>& asks) {
-    if (asks.empty()) return std::vector<slots::Answer>();
-    for (int attempt = 1;; ++attempt) {
-      Result<std::vector<slots::Answer>> answers = target_.Assign(asks);
-      if (answers.ok() || answers.error().code != Code::kUnavailable || attempt == kAttempts) {
-        return answers;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(100 * attempt));
-    }
-  }
-
   Status Do(const std::vector<FeedEvent>& events) {
     std::vector<slots::Ask> asks;
     for (const FeedEvent& event : events) {
       if (event.status.ok()) asks.push_back(event.ask);
     }
-    Result<std::vector<slots::Answer>> answers = Ask(asks);
+    Result<std::vector<slots::Answer>> answers = AssignPatiently(target_, asks);
     if (!answers.ok()) {
       return Error{answers.error().code,
                    answers.error().message + "; run the same command again to continue"};
@@ -278,6 +265,7 @@ class Importer {
       case slots::Outcome::kCancelled:
         return summary_.cancelled;
       case slots::Outcome::kPast:
+      case slots::Outcome::kUnanswered:
       case slots::Outcome::kExhausted:
       case slots::Outcome::kUnknownConfig:
         break;

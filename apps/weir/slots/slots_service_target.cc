@@ -56,6 +56,7 @@ slots::Answer ReadAnswer(const dom::object& object) {
                    : status == "CANCELLED"      ? slots::Outcome::kCancelled
                    : status == "PAST"           ? slots::Outcome::kPast
                    : status == "UNKNOWN_CONFIG" ? slots::Outcome::kUnknownConfig
+                   : status == "UNAVAILABLE"    ? slots::Outcome::kUnanswered
                                                 : slots::Outcome::kExhausted;
   answer.slot = {Text(object, "eventId"),        Text(object, "configName"),
                  Text(object, "tenant"),         Instant(object, "requestedTime"),
@@ -248,10 +249,11 @@ class ServiceTarget final : public SlotsTarget {
     dom::object object;
     const bool is_object = parser.parse(reply->body).get(object) == simdjson::SUCCESS;
     if (!reply->ok()) {
-      // A proxy in between answers in a format of its own.
-      return Error{CodeOf(reply->status),
-                   is_object ? Text(object, "message")
-                             : client_.where() + ": status " + std::to_string(reply->status)};
+      std::string why = is_object ? Text(object, "message") : std::string();
+      if (!why.empty()) return Error{CodeOf(reply->status), std::move(why)};
+      // A proxy in between answers in a format of its own, which says nothing about the request.
+      return Error{Code::kUnavailable,
+                   client_.where() + ": status " + std::to_string(reply->status)};
     }
     if (!is_object) return Garbled();
     return object;

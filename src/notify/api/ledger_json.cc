@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -13,6 +14,9 @@ namespace weir::notify {
 namespace {
 
 namespace dom = simdjson::dom;
+
+constexpr std::array<std::string_view, 3> kChoiceFields = {"eventIds", "userId", "all"};
+constexpr std::array<std::string_view, 3> kQuietFields = {"from", "to", "zone"};
 
 Result<std::vector<std::string>> Texts(const dom::element& element, const std::string& name,
                                        std::size_t max) {
@@ -40,6 +44,9 @@ Result<std::string> TextOf(const dom::object& object, const char* name) {
 Result<QuietHours> ParseQuiet(const dom::element& element) {
   dom::object object;
   if (element.get(object) != simdjson::SUCCESS) return Invalid("quietHours must be an object");
+  if (Status s = http::CheckSpelling(object, kQuietFields); !s.ok()) {
+    return Invalid("quietHours: " + s.error().message);
+  }
   QuietHours quiet;
   struct End {
     const char* name;
@@ -108,6 +115,7 @@ Result<DeadChoice> ParseDeadChoice(std::string_view body) {
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
+  if (Status s = http::CheckSpelling(*object, kChoiceFields); !s.ok()) return s.error();
   DeadChoice choice;
   dom::element given;
   int choices = 0;

@@ -20,6 +20,14 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+/// The names of fields that have two.
+constexpr std::array<std::pair<const char*, const char*>, 5> kNames = {
+    {{"userId", "user_id"},
+     {"rateLimit", "rate_limit"},
+     {"timeWindow", "time_window"},
+     {"keepCount", "keep_count"},
+     {"idempotencyKey", "idempotency_key"}}};
+
 /// The fields of a body under either of their names; records which are missing.
 class Fields {
  public:
@@ -45,8 +53,15 @@ class Fields {
     return element;
   }
 
+  /// Also refuses a field that is there under both of its names: clients differ in which they take.
   Status CheckSpelling(std::span<const std::string_view> known) const {
-    return http::CheckSpelling(object_, known);
+    if (Status s = http::CheckSpelling(object_, known); !s.ok()) return s;
+    for (const auto& [name, column] : kNames) {
+      if (!http::HasField(object_, name) || !http::HasField(object_, column)) continue;
+      return Invalid(std::string(name) + " and " + column +
+                     " are the same field; give one of them");
+    }
+    return {};
   }
 
   Status Complete() const {

@@ -1,5 +1,7 @@
 #include "protocol/http/descriptor_reader.h"
 
+#include <utility>
+
 #include "protocol/http/check_reader.h"
 
 namespace weir::http {
@@ -114,7 +116,13 @@ Status DescriptorReader::ReadEntryList(json::value value, const Place& place) {
 }
 
 Status DescriptorReader::ReadEntry(json::object& object, policy::Entry& entry, const Place& place) {
+  bool has_key = false;
+  bool has_value = false;
   Status read = ReadFields(object, [&](std::string_view name, json::value value) -> Status {
+    if ((name == "key" && std::exchange(has_key, true)) ||
+        (name == "value" && std::exchange(has_value, true))) {
+      return place.Wrong(Name(), std::string(name) + " is given twice");
+    }
     if (name == "key") {
       return ReadText(value, Name() + ".key", kMaxNameBytes, entry.key, *batch_, place);
     }

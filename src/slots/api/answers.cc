@@ -74,6 +74,8 @@ const char* OutcomeName(Outcome outcome) noexcept {
       return "CANCELLED";
     case Outcome::kPast:
       return "PAST";
+    case Outcome::kUnanswered:
+      return "UNAVAILABLE";
   }
   return "";
 }
@@ -90,6 +92,8 @@ std::string WhyNot(const Answer& answer, const Ask& ask) {
       return ExhaustedMessage(ask.config);
     case Outcome::kPast:
       return PastMessage(ask.config);
+    case Outcome::kUnanswered:
+      return "eventId: too many different requests for it at once; try again";
     case Outcome::kNew:
     case Outcome::kExisting:
       break;
@@ -120,6 +124,8 @@ Response AnswerResponse(const Answer& answer, const Ask& ask) {
       return ErrorResponse(429, WhyNot(answer, ask));
     case Outcome::kPast:
       return ErrorResponse(400, WhyNot(answer, ask));
+    case Outcome::kUnanswered:
+      return ErrorResponse(503, WhyNot(answer, ask));
     case Outcome::kNew:
     case Outcome::kExisting:
       break;

@@ -32,6 +32,8 @@ constexpr std::array<std::string_view, 7> kFinishFields = {
     "eventId", "attempt", "endedAgoMs", "error", "retryTime", "counts", "maxFailures"};
 constexpr std::array<std::string_view, 5> kClaimFields = {"config", "max", "leaseMs", "aheadMs",
                                                           "by"};
+// If there were two lists, the reports of one would be dropped, and its events delivered again.
+constexpr std::array<std::string_view, 1> kFinishesFields = {"events"};
 
 // Everything except the ID.
 Status ReadFinish(const dom::object& object, Finish& end) {
@@ -132,6 +134,7 @@ Result<std::vector<Finish>> ParseFinishes(std::string_view body, bool failed) {
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
+  if (Status s = http::CheckSpelling(*object, kFinishesFields); !s.ok()) return s.error();
   dom::array events;
   if ((*object)["events"].get(events) != simdjson::SUCCESS) {
     return Invalid("events must be an array");

@@ -39,6 +39,9 @@ Status ReadRequestedTime(const dom::object& object, Millis& requested) {
 constexpr std::array<std::string_view, 5> kAskFields = {"eventId", "configName", "requestedTime",
                                                         "tenant", "payload"};
 
+// If there were two lists, the events of one would be dropped.
+constexpr std::array<std::string_view, 1> kBatchFields = {"events"};
+
 // Fills in what it can even if something is wrong, so that a refusal can name the event.
 Status ReadAsk(const dom::object& object, Ask& ask) {
   Status s = ReadName(object, "eventId", slots::kMaxEventIdBytes, ask.event_id);
@@ -88,6 +91,7 @@ Result<std::vector<ParsedAsk>> ParseBatch(std::string_view body) {
   http::JsonBody json;
   Result<dom::object> object = json.Parse(body);
   if (!object.ok()) return object.error();
+  if (Status s = http::CheckSpelling(*object, kBatchFields); !s.ok()) return s.error();
   dom::array events;
   if ((*object)["events"].get(events) != simdjson::SUCCESS)
     return Invalid("events must be an array");

@@ -18,14 +18,15 @@ constexpr Nanos kLongestPause = 10 * kSecond;
 constexpr Nanos kPauseFactor = 20;
 constexpr std::size_t kPlannedWindows = 10'000;
 
-constexpr std::array<std::pair<Outcome, std::string_view>, 7> kOutcomes = {
+constexpr std::array<std::pair<Outcome, std::string_view>, 8> kOutcomes = {
     {{Outcome::kNew, "new"},
      {Outcome::kExisting, "existing"},
      {Outcome::kConflict, "conflict"},
      {Outcome::kCancelled, "cancelled"},
      {Outcome::kExhausted, "exhausted"},
      {Outcome::kUnknownConfig, "unknown_config"},
-     {Outcome::kPast, "past"}}};
+     {Outcome::kPast, "past"},
+     {Outcome::kUnanswered, "unavailable"}}};
 
 Nanos SteadyNow() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 

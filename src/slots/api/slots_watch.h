@@ -67,7 +67,7 @@ class SlotsWatch {
   SlotStore& store_;
   Nanos asked_ = 0;
   std::shared_ptr<State> state_ = std::make_shared<State>();
-  std::atomic<std::uint64_t> outcomes_[8] = {};  // by Outcome
+  std::atomic<std::uint64_t> outcomes_[9] = {};  // by Outcome
   std::atomic<std::uint64_t> claimed_{0};
   std::atomic<std::uint64_t> redelivered_{0};
   std::atomic<std::uint64_t> done_{0};

@@ -33,7 +33,7 @@ constexpr const char* kPause = "SELECT pg_sleep(0.05)";
 constexpr int kMostPauses = 60;
 
 // An ID that occurs in one batch with many payloads must not cause as many calls: beyond this, the
-// remaining ones keep the answer of the one before.
+// remaining ones are not answered.
 constexpr int kMostRepeats = 8;
 
 Params AssignParams(const std::vector<Ask>& asks, const ConfigGroup& group, const Config* timed) {
@@ -179,6 +179,9 @@ void PostgresSlotStore::AssignAgain(const std::shared_ptr<Assignment>& work) {
 
 void PostgresSlotStore::Conclude(const std::shared_ptr<Assignment>& work) {
   const std::vector<std::size_t> unknown = work->batch.CopyAnswers(work->asks, work->answers);
+  if (work->repeats == kMostRepeats) {
+    for (std::size_t index : unknown) work->answers[index] = {.outcome = Outcome::kUnanswered};
+  }
   if (unknown.empty() || work->repeats == kMostRepeats) {
     return work->done(std::move(work->answers));
   }

@@ -204,6 +204,30 @@ TEST_P(SlotEvents, WhoAsksForARefusedIdInTheSameBatchIsNotRefusedForIt) {
   EXPECT_THAT(Counts(), ElementsAre(Pair(kNoon, 2)));
 }
 
+// A store may leave some of many unanswered, and none with the answer to another.
+TEST_P(SlotEvents, ManyRequestsForOneIdInABatchGetTheirOwnAnswers) {
+  client().Put(Pay(5));
+  std::vector<Ask> asks(40, client().Ask("e", "pay", kNoon));
+  for (std::size_t i = 0; i < asks.size(); ++i) asks[i].payload = std::to_string(i) + " EUR";
+  ASSERT_EQ(client().Assign(asks.back()).outcome, Outcome::kNew);
+  std::size_t rounds = 0;
+  while (!asks.empty() && ++rounds < 10) {
+    const auto answers = client().Assign(asks);
+    std::vector<Ask> rest;
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      const bool there = asks[i].payload == "39 EUR";
+      if (answers[i].outcome == Outcome::kUnanswered) {
+        rest.push_back(asks[i]);
+      } else {
+        EXPECT_EQ(answers[i].outcome, there ? Outcome::kExisting : Outcome::kConflict) << i;
+      }
+    }
+    EXPECT_LT(rest.size(), asks.size());
+    asks = std::move(rest);
+  }
+  EXPECT_TRUE(asks.empty());
+}
+
 TEST_P(SlotEvents, AnEventTwiceInABatchHasOneSlot) {
   client().Put(Pay(10));
   const auto answers = client().Assign(

@@ -156,6 +156,21 @@ TEST_F(SlotsFeed, AFeedWithoutTimesNeedsOneForAll) {
   EXPECT_THAT(now.output, HasSubstr("2 events: 2 new"));
 }
 
+// All batches have the time at which the import began, and later ones would be refused.
+TEST_F(SlotsFeed, NowIsRefusedForAConfigThatRefusesThePast) {
+  ASSERT_EQ(Slots({"config", "set", "strict", "--window", "4s", "--max", "9", "--past", "refuse"})
+                .exit_code,
+            kOk);
+  const std::string feed = dir_.Write("feed.csv", "eventId\nx\n").string();
+  const RunResult now = Slots({"import", feed, "--config", "strict", "--at", "now", "--quiet"});
+  EXPECT_EQ(now.exit_code, kFailed) << now.output;
+  EXPECT_THAT(now.error_output,
+              AllOf(HasSubstr("--at now: config 'strict' has past: refuse"),
+                    HasSubstr("assign --file"), Not(HasSubstr("requested time:"))));
+  EXPECT_EQ(StatusOf("x"), 404);
+  EXPECT_EQ(Slots({"import", feed, "--config", "strict", "--at", kAt, "--quiet"}).exit_code, kOk);
+}
+
 TEST_F(SlotsFeed, AJsonFieldOfAnotherTypeIsInvalid) {
   const RunResult run = Import("feed.jsonl",
                                "{\"eventId\":\"a\",\"payload\":{\"amount\":5}}\n"

@@ -2,9 +2,12 @@
 // reported, nothing is executed twice without a mark, and no config waits behind another's
 // backlog. Service and bank are scripts.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +23,7 @@
 
 #include "scripted_service.h"
 #include "support/stopwatch.h"
+#include "support/temp_dir.h"
 #include "support/wait.h"
 
 namespace weir::slots {
@@ -102,6 +106,68 @@ TEST(DispatchFaults, AReportThatIsRefusedDoesNotHoldUpTheOthers) {
       << dispatcher->error_output();
   EXPECT_EQ(dispatcher->Terminate(), 0);
   EXPECT_THAT(service.done(), testing::ElementsAre("e1", "e2", "e3"));
+}
+
+// Its own answers say nothing about the events or the config.
+TEST(DispatchFaults, WhatAProxyInBetweenAnswersIsTriedAgain) {
+  std::atomic<bool> given = false;
+  std::atomic<int> claims = 0;
+  std::atomic<int> reports = 0;
+  const auto page = [](const std::string& status) {
+    return "HTTP/1.1 " + status + "\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
+  };
+  const Service service(
+      [&](const std::string&, int) {
+        std::vector<Service::Given> events;
+        if (!given.exchange(true)) events = {{"e1"}, {"e2"}};
+        return events;
+      },
+      {},
+      [&](const std::string& head) -> std::string {
+        if (head.starts_with("POST /api/v1/slots/claim")) {
+          return ++claims == 1 ? page("404 Not Found") : "";
+        }
+        const int report = ++reports;
+        return report <= 3 ? page("302 Found") : report == 4 ? page("404 Not Found") : "";
+      });
+  SlowBank bank(1ms);
+  auto dispatcher = Dispatch(service, bank.url(), {"--config", "pay"});
+  EXPECT_TRUE(test::WaitUntil([&] { return service.done().size() == 2; }));
+  EXPECT_EQ(dispatcher->Terminate(), 0);
+  EXPECT_THAT(dispatcher->error_output(), testing::HasSubstr("status 302"));
+  EXPECT_THAT(dispatcher->error_output(),
+              testing::Not(testing::AnyOf(testing::HasSubstr("does not exist"),
+                                          testing::HasSubstr("delivered again"))));
+}
+
+// Each of them would take the whole timeout. The next dispatcher delivers them.
+TEST(DispatchFaults, AStopWaitsForOneEventThatNobodyReadsNotForAll) {
+  constexpr int kEvents = 40;
+  std::atomic<bool> given = false;
+  const Service service([&](const std::string&, int) {
+    std::vector<Service::Given> events;
+    if (given.exchange(true)) return events;
+    for (int i = 0; i < kEvents; ++i) events.push_back({"e" + std::to_string(i)});
+    return events;
+  });
+  const test::TempDir dir;
+  const std::string pipe = (dir / "events").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_EQ(fcntl(reader, F_SETPIPE_SZ, 4096), 4096);
+  test::ChildProcess dispatcher(
+      {"/bin/bash", "-c",
+       "exec \"$0\" dispatch --url \"$1\" --config pay --delivery-timeout 1s > \"$2\"",
+       test::Program(), service.url(), pipe});
+  ASSERT_TRUE(test::WaitUntil([&] { return !service.failed().empty(); }))
+      << dispatcher.error_output();
+  const test::Stopwatch watch;
+  dispatcher.Signal(SIGTERM);
+  EXPECT_EQ(dispatcher.Wait(std::chrono::seconds(60)), 0) << dispatcher.error_output();
+  EXPECT_LT(watch.elapsed(), 8s) << "with a second for each event: 15 s";
+  // The others are left as they are: their leases end.
+  EXPECT_LT(service.done().size() + service.failed().size(), kEvents / 2);
+  close(reader);
 }
 
 // The bank executes a payment and dies before it answers, on a reused connection. A resend

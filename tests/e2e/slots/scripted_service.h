@@ -63,9 +63,13 @@ class Service {
   /// The status with which a report is refused; 0: it is accepted.
   using Refuse = std::function<int(const std::string& body)>;
 
-  explicit Service(Claim claim, Refuse refuse = {})
+  /// What a proxy in between answers instead of the service; empty: nothing.
+  using Proxy = std::function<std::string(const std::string& head)>;
+
+  explicit Service(Claim claim, Refuse refuse = {}, Proxy proxy = {})
       : claim_(std::move(claim)),
         refuse_(std::move(refuse)),
+        proxy_(std::move(proxy)),
         server_([this](auto& connection) { Serve(connection); }) {}
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_.port()); }
@@ -81,6 +85,9 @@ class Service {
  private:
   void Serve(test::TcpConnection& connection) {
     const Request request = ReadRequest(connection);
+    if (const std::string other = proxy_ ? proxy_(request.head) : ""; !other.empty()) {
+      return connection.Send(other);
+    }
     if (request.head.starts_with("POST /api/v1/slots/claim")) {
       if (request.body.find(R"("config":"missing")") != std::string::npos) {
         return connection.Send(Answer(R"({"status":404,"message":"no"})", "404 Not Found"));
@@ -118,6 +125,7 @@ class Service {
 
   const Claim claim_;
   const Refuse refuse_;
+  const Proxy proxy_;
   mutable std::mutex mutex_;
   std::set<std::string> done_;
   std::set<std::string> failed_;

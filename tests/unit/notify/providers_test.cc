@@ -1,12 +1,18 @@
 #include "notify/providers.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
 
 #include "notify/smtp_provider.h"
 
 namespace weir::notify {
 namespace {
 
+using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -15,6 +21,35 @@ std::string Problem(std::vector<std::string> routes) {
   const auto opened = OpenProviders({.routes = std::move(routes)});
   return opened.ok() ? std::string() : opened.error().message;
 }
+
+/// Standard output goes to a pipe as long as this lives. What is read does not block.
+class OutputPipe {
+ public:
+  OutputPipe() {
+    std::fflush(stdout);
+    EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK), 0);
+    dup2(ends_[1], STDOUT_FILENO);
+  }
+  OutputPipe(const OutputPipe&) = delete;
+  OutputPipe& operator=(const OutputPipe&) = delete;
+  ~OutputPipe() {
+    dup2(before_, STDOUT_FILENO);
+    for (const int fd : {before_, ends_[0], ends_[1]}) close(fd);
+  }
+
+  std::string Read() const {
+    std::string text;
+    std::array<char, 4096> part{};
+    for (ssize_t got; (got = read(ends_[0], part.data(), part.size())) > 0;) {
+      text.append(part.data(), static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  const int before_ = dup(STDOUT_FILENO);
+  std::array<int, 2> ends_{};
+};
 
 TEST(Providers, AChannelWithoutOneCannotBeDeliveredTo) {
   auto provider = OpenProviders({.routes = {"email=smtp://127.0.0.1:1/?from=a@b.c"}});
@@ -38,6 +73,29 @@ TEST(Providers, OnlyTheConsoleNeedsNoWorkers) {
   EXPECT_TRUE(OnlyConsole({}));
   EXPECT_TRUE(OnlyConsole({.routes = {"sms=console:"}}));
   EXPECT_FALSE(OnlyConsole({.routes = {"console:", "email=smtp://h/?from=a@b.c"}}));
+}
+
+// There is one console: a line of one channel that was cut must not become part of another's.
+TEST(Providers, TheChannelsOnTheConsoleDoNotMixTheirLines) {
+  auto provider =
+      OpenProviders({.routes = {"console:", "email=console:"}, .timeout = milliseconds(50)});
+  ASSERT_TRUE(provider.ok());
+  std::string cut;
+  std::string next;
+  Status late;
+  Status soon;
+  {
+    const OutputPipe console;
+    // More than a pipe holds.
+    late = (*provider)->Deliver({.id = "1", .user_id = "u", .message = std::string(200'000, 'x')});
+    cut = console.Read();
+    soon = (*provider)->Deliver({.id = "2", .user_id = "u", .message = "m", .channel = "email"});
+    next = console.Read();
+  }
+  EXPECT_FALSE(late.ok());
+  EXPECT_THAT(cut, Not(HasSubstr("\n")));
+  EXPECT_TRUE(soon.ok());
+  EXPECT_EQ(next, "\nSMS SENT userId=\"u\" message=\"m\" eventId=2\n");
 }
 
 TEST(SmtpUrl, HasALoginAndParameters) {

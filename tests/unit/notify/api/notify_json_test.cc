@@ -43,6 +43,40 @@ TEST(NotifyJson, AFieldThatIsThereTwiceIsRefused) {
             "field rateLimit is there twice");
 }
 
+TEST(NotifyJson, AFieldThatIsThereUnderBothNamesIsRefused) {
+  EXPECT_EQ(SendProblem(R"({"userId":"42","message":"hi","user_id":"43"})"),
+            "userId and user_id are the same field; give one of them");
+  EXPECT_EQ(
+      SendProblem(R"({"userId":"42","message":"hi","idempotency_key":"a","idempotencyKey":"a"})"),
+      "idempotencyKey and idempotency_key are the same field; give one of them");
+  EXPECT_EQ(LimitProblem(R"({"userId":"42","rateLimit":5,"rate_limit":500,"timeWindow":10})"),
+            "rateLimit and rate_limit are the same field; give one of them");
+  EXPECT_EQ(LimitProblem(R"({"userId":"42","rateLimit":5,"timeWindow":1,"time_window":10})"),
+            "timeWindow and time_window are the same field; give one of them");
+  EXPECT_FALSE(ParseKeepCount(R"({"keepCount":true,"keep_count":false})").ok());
+  // A null field counts as missing.
+  EXPECT_EQ(SendProblem(R"({"userId":"42","message":"hi","user_id":null})"), "none");
+}
+
+TEST(NotifyJson, DeadLettersAreChosenInOneWay) {
+  const auto problem = [](std::string_view body) {
+    const Result<DeadChoice> choice = ParseDeadChoice(body);
+    return choice.ok() ? std::string("none") : choice.error().message;
+  };
+  EXPECT_EQ(problem(R"({"eventIds":["a"]})"), "none");
+  EXPECT_EQ(problem(R"({"eventIds":["a"],"eventIds":["b"]})"), "field eventIds is there twice");
+  EXPECT_EQ(problem(R"({"userId":"42","userId":"43"})"), "field userId is there twice");
+  EXPECT_EQ(problem(R"({"all":true,"all":false})"), "field all is there twice");
+  EXPECT_THAT(problem(R"({"userId":"42","all":true})"), HasSubstr("must have one of"));
+}
+
+TEST(NotifyJson, QuietHoursHaveOneOfEachField) {
+  const Result<Preferences> twice = ParsePreferences(
+      R"({"quietHours":{"from":"22:00","to":"07:00","zone":"UTC","to":"09:00"}})", "42");
+  ASSERT_FALSE(twice.ok());
+  EXPECT_EQ(twice.error().message, "quietHours: field to is there twice");
+}
+
 TEST(NotifyJson, TheCountIsKeptOnlyIfTheBodySaysSo) {
   EXPECT_FALSE(*ParseKeepCount(R"({"userId":"42","rateLimit":5,"timeWindow":10})"));
   EXPECT_FALSE(*ParseKeepCount(R"({"keepCount":false})"));

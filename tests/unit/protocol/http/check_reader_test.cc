@@ -178,6 +178,10 @@ TEST_F(CheckReaderTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"descriptors":[{"user":42}]})"),
             "descriptors[0].user: must be a string of at most 1024 bytes, not 42");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"value":"x"}]]})"), "descriptors[0]: an entry has no key");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"k","value":"x","key":"l"}]]})"),
+            "descriptors[0]: key is given twice");
+  EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"k","value":"x","value":"x"}]]})"),
+            "descriptors[0]: value is given twice");
   EXPECT_EQ(ErrorOf(R"({"descriptors":[[{"key":"k","name":"x"}]]})"),
             "descriptors[0]: must contain objects with key and value");
   EXPECT_EQ(ErrorOf(R"({"checks":5})"), "checks: must be an array");

@@ -83,5 +83,12 @@ TEST(ExecutionJson, NamesTheFieldOfAnEndAtFault) {
               HasSubstr("error must be a string"));
 }
 
+TEST(ExecutionJson, AReportHasOneListOfEvents) {
+  const auto ends = ParseFinishes(
+      R"({"events":[{"eventId":"a","attempt":1}],"events":[{"eventId":"b","attempt":1}]})", false);
+  ASSERT_FALSE(ends.ok());
+  EXPECT_EQ(ends.error().message, "field events is there twice");
+}
+
 }  // namespace
 }  // namespace weir::slots

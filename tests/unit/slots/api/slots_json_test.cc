@@ -59,6 +59,15 @@ TEST(SlotsJson, AFieldThatIsThereTwiceIsRefused) {
   EXPECT_EQ(config.error().message, "field maxPerWindow is there twice");
 }
 
+TEST(SlotsJson, ABatchHasOneListOfEvents) {
+  const std::string event =
+      R"({"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z"})";
+  const auto batch = ParseBatch(R"({"events":[)" + event + R"(],"events":[]})");
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().message, "field events is there twice");
+  EXPECT_TRUE(ParseBatch(R"({"other":1,"events":[)" + event + R"(],"other":2})").ok());
+}
+
 TEST(SlotsJson, AnEventThatIsWrongDoesNotSpoilItsBatch) {
   auto batch = *ParseBatch(
       R"({"events":[{"eventId":"e","configName":"c","requestedTime":"2025-06-01T12:00:00Z"},7,{"eventId":"f"}]})");
