@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "base/ascii.h"
 #include "base/error.h"
@@ -116,6 +117,18 @@ std::optional<std::string_view> MeantField(std::string_view name,
     if (Plain(field) == plain) return field;
   }
   return std::nullopt;
+}
+
+std::optional<std::string_view> NearField(std::string_view name,
+                                          std::span<const std::string_view> fields) {
+  if (std::find(fields.begin(), fields.end(), name) != fields.end()) return std::nullopt;
+  std::vector<std::string> plain;
+  for (const std::string_view field : fields) plain.push_back(Plain(field));
+  const std::vector<std::string_view> views(plain.begin(), plain.end());
+  const auto nearest = Nearest(Plain(name), views);
+  if (!nearest) return std::nullopt;
+  return fields[static_cast<std::size_t>(std::find(views.begin(), views.end(), *nearest) -
+                                         views.begin())];
 }
 
 Status CheckSpelling(const simdjson::dom::object& object,

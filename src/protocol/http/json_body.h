@@ -47,4 +47,8 @@ Status CheckSpelling(const simdjson::dom::object& object, std::span<const std::s
 std::optional<std::string_view> MeantField(std::string_view name,
                                            std::span<const std::string_view> fields);
 
+/// The one of `fields` that `name` was probably meant to be: as MeantField, or misspelt.
+std::optional<std::string_view> NearField(std::string_view name,
+                                          std::span<const std::string_view> fields);
+
 }  // namespace weir::http
