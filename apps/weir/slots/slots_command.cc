@@ -42,8 +42,8 @@ struct Where {
 
   /// Without secrets.
   std::string Name() const {
-    if (!store.starts_with("sqlite:"))
-      return WithoutSecrets(store.empty() ? access.service.url : store);
+    if (store.empty()) return WithoutSecrets(access.service.url);
+    if (!store.starts_with("sqlite:")) return WithoutSecrets(store);
     std::error_code error;
     const auto path = std::filesystem::absolute(store.substr(7), error);
     return "sqlite:" + path.lexically_normal().string();

@@ -22,7 +22,8 @@ constexpr const char* kResultsHeader =
     "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
 constexpr std::int64_t kPartFormat = 1;
 constexpr std::size_t kDigestSize = 2 * std::tuple_size_v<Digest>;
-constexpr const char* kStartOver = "delete it to start over; events that have a slot keep it";
+constexpr const char* kStartOver =
+    "delete this file to start over; events that have a slot keep it";
 
 /// Empty if the line of the feed was invalid.
 std::string RequestedOf(const ResultLine& line) {

@@ -88,7 +88,7 @@ TEST_F(SlotsInterrupted, AChangedFeedCanBeStartedOver) {
 TEST_F(SlotsInterrupted, ALineThatWasAddedBeforeIsRefused) {
   ExpectRefused(Import("feed.csv", "eventId,payload\nnew,0\na,1\nb,2\n"),
                 "line 2 is about a, and the feed has new; it belongs to another feed, or lines "
-                "were added or removed, so delete it to start over");
+                "were added or removed, so delete this file to start over");
   EXPECT_EQ(StatusOf("new"), 404) << "nothing is done before that is decided";
 }
 
@@ -117,7 +117,7 @@ TEST_F(SlotsResume, AnInterruptedImportOfAnEarlierVersionIsRefused) {
   const RunResult run = Import("feed.csv", "eventId\na\nb\n");
   EXPECT_EQ(run.exit_code, kFailed) << run.output;
   EXPECT_THAT(run.error_output, AllOf(HasSubstr("was written by another version of weir"),
-                                      HasSubstr("delete it to start over")));
+                                      HasSubstr("delete this file to start over")));
   EXPECT_EQ(StatusOf("b"), 404);
 }
 
