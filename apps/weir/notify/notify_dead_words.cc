@@ -52,8 +52,9 @@ int RunMessages(const MessageWords& words) {
   if (!words.state.empty()) target += "&state=" + UrlEscaped(words.state);
   return PrintRows(
       words, target, "messages",
-      {"event", "user", "channel", "state", ">tries", "accepted", "last error"},
-      {"eventId", "userId", "channel", "state", "attempts", "acceptedAt", "lastError"});
+      {"event", "user", "channel", "state", ">tries", "accepted", "not before", "last error"},
+      {"eventId", "userId", "channel", "state", "attempts", "acceptedAt", "notBefore",
+       "lastError"});
 }
 
 int RunDeadList(const MessageWords& words) {

@@ -89,6 +89,9 @@ Result<std::string> ReadBatch(const AssignWords& words) {
   }
   if (Status s = feed->ended(); !s.ok()) return s.error();
   if (count == 0) return Error{Code::kInvalidArgument, words.file + ": has no events"};
+  if (const std::string ignored = feed->Ignored(); !ignored.empty()) {
+    std::cerr << "weir: " << ignored << '\n';
+  }
   json.EndArray().EndObject();
   return body;
 }

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -5,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_writer.h"
+#include "base/url.h"
 #include "command.h"
 #include "console.h"
 #include "remote/remote.h"
@@ -37,10 +39,19 @@ struct Where {
   Result<std::unique_ptr<SlotsTarget>> Open() const {
     return store.empty() ? OpenService(access.Open()) : OpenStore(store);
   }
+
+  /// Without secrets.
+  std::string Name() const {
+    if (store.empty()) return WithoutSecrets(access.service.url);
+    if (!store.starts_with("sqlite:")) return WithoutSecrets(store);
+    std::error_code error;
+    const auto path = std::filesystem::absolute(store.substr(7), error);
+    return "sqlite:" + path.lexically_normal().string();
+  }
 };
 
 int Fail(const Error& error) {
-  std::cerr << "weir: " << Shown(error.message, 300) << '\n';
+  std::cerr << "weir: " << Shown(error.message, 1000) << '\n';
   return 1;
 }
 
@@ -85,6 +96,7 @@ int RunImport(ImportWords& words) {
   if (const Result<std::ifstream> feed = OpenFile(words.options.feed); !feed.ok()) {
     return Fail(Invalid(words.options.feed + ": " + feed.error().message));
   }
+  words.options.target = words.where.Name();
   if (!words.at.empty()) {
     const Result<slots::Millis> at = ReadAt(words.at);
     if (!at.ok()) return Fail(at.error());
@@ -105,7 +117,10 @@ int RunImport(ImportWords& words) {
             << summary->existing << " existing, " << summary->refused << " refused";
   if (summary->conflicts > 0) std::cout << ", " << summary->conflicts << " in conflict";
   if (summary->cancelled > 0) std::cout << ", " << summary->cancelled << " cancelled";
-  if (summary->resumed > 0) std::cout << ", " << summary->resumed << " already assigned";
+  if (summary->resumed > 0) {
+    std::cout << " (of these, " << summary->resumed << (summary->resumed == 1 ? " was" : " were")
+              << " answered before the interruption)";
+  }
   std::cout << "; results in " << summary->out;
   if (summary->last_window > 0) {
     std::cout << "; last window " << slots::FormatInstant(summary->last_window);

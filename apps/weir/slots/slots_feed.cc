@@ -19,6 +19,8 @@ namespace weir::app {
 namespace {
 
 constexpr std::size_t kMaxLine = 64 * 1024;
+constexpr std::size_t kMostShown = 64;    // of a name
+constexpr std::size_t kMostOthers = 100;  // names: a feed may use another one in each line
 constexpr std::array<std::string_view, 5> kFields = {"eventId", "configName", "requestedTime",
                                                      "tenant", "payload"};
 
@@ -26,12 +28,20 @@ bool IsField(std::string_view name) {
   return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
 }
 
-/// A misspelt time or payload that is ignored makes another payment of each line.
-Status CheckColumn(std::string_view name) {
-  const std::optional<std::string_view> meant = http::MeantField(name, kFields);
-  if (!meant) return {};
-  return Invalid("unknown column " + std::string(name) + "; did you mean " + std::string(*meant) +
-                 "?");
+Error Misspelt(const char* what, std::string_view name, std::string_view meant) {
+  return Invalid(std::string("unknown ") + what + " " + Shown(name, kMostShown) +
+                 "; did you mean " + std::string(meant) + "?");
+}
+
+/// A misspelt time or payload that is ignored makes another payment of each line. Where the right
+/// one is there as well, only another spelling of it is suspicious: "events" has its own meaning.
+Status CheckColumn(std::string_view name, const std::vector<std::string>& columns) {
+  std::optional<std::string_view> meant = http::MeantField(name, kFields);
+  if (!meant) {
+    meant = http::NearField(name, kFields);
+    if (!meant || std::find(columns.begin(), columns.end(), *meant) != columns.end()) return {};
+  }
+  return Misspelt("column", name, *meant);
 }
 
 }  // namespace
@@ -78,8 +88,8 @@ Status FeedReader::ReadHeader() {
   if (!columns.ok()) return columns.error();
   columns_ = *std::move(columns);
   for (const std::string& column : columns_) {
-    if (Status s = CheckColumn(column); !s.ok()) return s;
-    if (!IsField(column)) ignored_ += (ignored_.empty() ? "" : ", ") + column;
+    if (Status s = CheckColumn(column, columns_); !s.ok()) return s;
+    if (!IsField(column)) ignored_ += (ignored_.empty() ? "" : ", ") + Shown(column, kMostShown);
     if (IsField(column) && std::count(columns_.begin(), columns_.end(), column) > 1) {
       return Invalid("column " + column + " is there twice");
     }
@@ -117,6 +127,7 @@ std::optional<FeedEvent> FeedReader::Next() {
   } else if (!too_long) {
     event = FromJson(*line);
   }
+  event.line = line_;
   if (too_long) event.status = Invalid("is longer than " + std::to_string(kMaxLine) + " bytes");
   if (!event.status.ok()) {
     event.status = Invalid("line " + std::to_string(line_) + ": " + event.status.error().message);
@@ -186,7 +197,34 @@ FeedEvent FeedReader::FromCsv(const std::string& line) {
   return event;
 }
 
-FeedEvent FeedReader::FromJson(const std::string& line) const {
+// A misspelt field, as in a header.
+Status FeedReader::CheckOthers(const simdjson::dom::object& object) {
+  for (const auto& [name, value] : object) {
+    if (IsField(name)) continue;
+    auto known = others_.find(name);
+    if (known == others_.end()) {
+      if (others_.size() == kMostOthers) others_.erase(others_.begin());
+      known = others_.emplace(name, Other{.meant = http::NearField(name, kFields)}).first;
+    }
+    const std::optional<std::string_view> meant = known->second.meant;
+    simdjson::dom::element right;
+    if (meant && (object[*meant].get(right) != simdjson::SUCCESS || right.is_null())) {
+      return Misspelt("field", name, *meant);
+    }
+    known->second.ignored = true;
+  }
+  return {};
+}
+
+std::string FeedReader::Ignored() const {
+  std::string names;
+  for (const auto& [name, other] : others_) {
+    if (other.ignored) names += (names.empty() ? "" : ", ") + Shown(name, kMostShown);
+  }
+  return names.empty() ? names : path_ + ": ignored fields: " + names;
+}
+
+FeedEvent FeedReader::FromJson(const std::string& line) {
   static thread_local simdjson::dom::parser parser;
   FeedEvent event;
   simdjson::dom::object object;
@@ -197,6 +235,7 @@ FeedEvent FeedReader::FromJson(const std::string& line) const {
   }
   std::string time;
   Status s = http::CheckSpelling(object, kFields);
+  if (s.ok()) s = CheckOthers(object);
   const auto read = [&](const char* field, std::string& into) {
     if (s.ok()) s = http::ReadTextIfAny(object, field, into);
   };

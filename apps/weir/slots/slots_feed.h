@@ -1,7 +1,11 @@
 #pragma once
 
+#include <simdjson.h>
+
 #include <cstdint>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +18,7 @@ namespace weir::app {
 
 /// One event of a feed: its request, or the error in its line.
 struct FeedEvent {
+  std::int64_t line = 0;  ///< in the feed
   slots::Ask ask = {};
   Status status = {};
 };
@@ -27,7 +32,8 @@ struct FeedDefaults {
 /// Reads a feed line by line: `.csv` with a header (eventId, requestedTime, and optionally
 /// configName, tenant and payload), or `.jsonl` with one object of these fields per line. Empty
 /// lines are skipped; a CSV field cannot contain a line break (CsvLines). Other columns and fields
-/// are ignored, which is reported once for a CSV file, unless their names are nearly one of these.
+/// are ignored, unless one is probably a misspelling of one of these that is missing: Open fails
+/// for such a header, and such a JSON line is invalid. Open reports ignored columns.
 ///
 /// Not thread-safe.
 class FeedReader {
@@ -38,7 +44,10 @@ class FeedReader {
   std::optional<FeedEvent> Next();
   /// Whether the end was that of the file: a disk that fails in the middle of it looks the same.
   Status ended() const;
+  /// The ignored fields of the JSON lines so far, for a person; empty: none.
+  std::string Ignored() const;
 
+  const std::string& path() const noexcept { return path_; }
   std::int64_t bytes_read() const noexcept { return bytes_read_; }
   std::int64_t bytes_total() const noexcept { return bytes_total_; }
 
@@ -48,7 +57,8 @@ class FeedReader {
   Status ReadHeader();
   Status CheckDefaults() const;
   FeedEvent FromCsv(const std::string& line);
-  FeedEvent FromJson(const std::string& line) const;
+  FeedEvent FromJson(const std::string& line);
+  Status CheckOthers(const simdjson::dom::object& object);
   Status Fill(FeedEvent& event, const std::string& time) const;
 
   std::string path_;
@@ -58,6 +68,11 @@ class FeedReader {
   CsvLines csv_;
   std::vector<std::string> columns_;
   std::string ignored_;  // names of other columns
+  struct Other {
+    std::optional<std::string_view> meant = {};  ///< if it is probably a misspelling
+    bool ignored = false;
+  };
+  std::map<std::string, Other, std::less<>> others_;  // fields of JSON lines
   std::int64_t bytes_read_ = 0;
   std::int64_t bytes_total_ = 0;
   std::int64_t line_ = 0;

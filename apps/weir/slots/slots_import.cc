@@ -1,6 +1,5 @@
 #include "slots/slots_import.h"
 
-#include <simdjson.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,16 +7,15 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <utility>
 
-#include "base/json_writer.h"
 #include "console.h"
-#include "csv.h"
 #include "protocol/http/error.h"
 #include "slots/api/answers.h"
 #include "slots/patient_assign.h"
+#include "slots/slots_results.h"
+#include "slots/time.h"
 
 namespace weir::app {
 namespace {
@@ -25,8 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kShown = 5;  // of the events that got no slot from this feed
-constexpr const char* kHeader =
-    "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n";
 
 std::string Brief(double seconds) {
   const long whole = std::lround(seconds);
@@ -74,80 +70,23 @@ class Progress {
   Clock::time_point shown_ = begun_;
 };
 
-/// The contents of one line of the answers.
-struct Line {
-  slots::Slot slot;
-  std::string status;  ///< "NEW", or with a reason: "CONFLICT: …"
-  bool placed = false;
-};
-
-/// Empty if the line of the feed was invalid.
-std::string RequestedOf(const Line& line) {
-  return line.slot.requested == 0 ? std::string() : slots::FormatInstant(line.slot.requested);
-}
-
-/// The event (the first cell) or the status (the last) of a line of the answers.
-std::string FieldOf(const std::string& line, bool json, const char* name) {
-  if (!json) {
-    const Result<std::vector<std::string>> cells = SplitCsv(line);
-    if (!cells.ok()) return line;
-    return std::string_view(name) == "eventId" ? cells->front() : cells->back();
-  }
-  simdjson::dom::parser parser;
-  std::string_view value;
-  return parser.parse(line)[name].get(value) == simdjson::SUCCESS ? std::string(value) : line;
-}
-
-void AppendCsvLine(std::string& out, const Line& line) {
-  AppendCsv(out, line.slot.event_id);
-  out += ',';
-  AppendCsv(out, line.slot.config);
-  out += ',' + RequestedOf(line) + ',';
-  if (line.placed) {
-    out += slots::FormatInstant(line.slot.scheduled) + ',' +
-           slots::FormatInstant(line.slot.window_start) + ',' +
-           std::to_string(line.slot.scheduled - line.slot.requested);
-  } else {
-    out += ",,";
-  }
-  out += ',';
-  AppendCsv(out, line.status);
-  out += '\n';
-}
-
-void AppendJsonLine(std::string& out, const Line& line) {
-  JsonWriter json(out);
-  json.BeginObject()
-      .Field("eventId", line.slot.event_id)
-      .Field("configName", line.slot.config)
-      .Field("requestedTime", RequestedOf(line));
-  if (line.placed) {
-    json.Field("scheduledTime", slots::FormatInstant(line.slot.scheduled))
-        .Field("windowStart", slots::FormatInstant(line.slot.window_start))
-        .Field("delayMs", line.slot.scheduled - line.slot.requested);
-  }
-  json.Field("status", line.status).EndObject();
-  out += '\n';
-}
-
 /// One run of an import. Not thread-safe.
 class Importer {
  public:
   Importer(SlotsTarget& target, const ImportOptions& options, FeedReader feed)
-      : target_(target), options_(options), feed_(std::move(feed)), progress_(options.quiet) {
-    summary_.out =
-        options.out.empty()
-            ? std::filesystem::path(options.feed).replace_extension(".slots.csv").string()
-            : options.out;
-    json_ = summary_.out.ends_with(".jsonl");
-    part_ = summary_.out + ".part";
-  }
+      : target_(target),
+        options_(options),
+        feed_(std::move(feed)),
+        progress_(options.quiet),
+        results_(options.out.empty()
+                     ? std::filesystem::path(options.feed).replace_extension(".slots.csv").string()
+                     : options.out) {}
 
   Result<ImportSummary> Run() {
     std::error_code error;
-    if (std::filesystem::equivalent(options_.feed, summary_.out, error)) {
+    if (std::filesystem::equivalent(options_.feed, results_.path(), error)) {
       return Error{Code::kInvalidArgument,
-                   summary_.out + ": is the feed; give another file for the results"};
+                   results_.path() + ": is the feed; give another file for the results"};
     }
     if (Status s = Resume(); !s.ok()) return s.error();
     for (auto events = NextBatch(); !events.empty(); events = NextBatch()) {
@@ -156,49 +95,26 @@ class Importer {
     }
     if (Status s = feed_.ended(); !s.ok()) return s.error();
     ShowProgress(true);
-    out_.close();
-    std::filesystem::rename(part_, summary_.out, error);
-    if (error) return Error{Code::kInternal, summary_.out + ": " + error.message()};
+    if (Status s = results_.Finish(); !s.ok()) return s.error();
+    if (const std::string ignored = feed_.Ignored(); !ignored.empty()) {
+      std::cerr << "weir: " << ignored << '\n';
+    }
+    summary_.out = results_.path();
     return summary_;
   }
 
  private:
-  // Skips the events that an earlier run has answered; removes an answer that it half wrote.
   Status Resume() {
-    std::ifstream before(part_, std::ios::binary);
-    std::int64_t answered = 0;
-    std::uintmax_t whole = 0;
-    std::string line;
-    while (before && std::getline(before, line) && !before.eof()) {
-      whole += line.size() + 1;
-      const bool header = !json_ && answered == 0 && line + '\n' == kHeader && !header_written_;
-      header_written_ = header_written_ || header;
-      if (header) continue;
-      ++answered;
-      ++CountOf(line);
-      if (Status s = SkipAnswered(line, answered); !s.ok()) return s;
-    }
-    before.close();
-    std::error_code error;
-    if (std::filesystem::exists(part_)) std::filesystem::resize_file(part_, whole, error);
-    summary_.resumed = answered;
-    summary_.events = answered;
-    out_.open(part_, std::ios::binary | std::ios::app);
-    if (!json_ && !header_written_) out_ << kHeader;
-    if (!out_) return Error{Code::kInternal, part_ + ": cannot be written"};
-    return {};
-  }
-
-  // Answers to another feed would hide as many payments of this one.
-  Status SkipAnswered(const std::string& line, std::int64_t number) {
-    const std::optional<FeedEvent> event = feed_.Next();
-    const std::string answered = FieldOf(line, json_, "eventId");
-    if (event && event->ask.event_id == answered) return {};
-    return Error{Code::kInvalidArgument,
-                 part_ + ": line " + std::to_string(number + (header_written_ ? 1 : 0)) +
-                     " is about " + answered + ", and the feed has " +
-                     (event ? event->ask.event_id : "no more events") +
-                     "; it belongs to another feed, so delete it to start over"};
+    const auto& requested = options_.defaults.requested;
+    const ImportTerms terms = {.target = options_.target,
+                               .config = options_.defaults.config,
+                               .at = requested ? slots::FormatInstant(*requested) : ""};
+    const Status s = results_.Resume(terms, feed_, [this](std::string_view status) {
+      ++summary_.resumed;
+      ++CountOf(status);
+    });
+    summary_.events = summary_.resumed;
+    return s;
   }
 
   std::vector<FeedEvent> NextBatch() {
@@ -221,24 +137,18 @@ class Importer {
       return Error{answers.error().code,
                    answers.error().message + "; run the same command again to continue"};
     }
-    std::string text;
     std::size_t next = 0;
     for (const FeedEvent& event : events) {
-      const Line line = event.status.ok() ? Accept(event, (*answers)[next++]) : Reject(event);
+      const ResultLine line = event.status.ok() ? Accept(event, (*answers)[next++]) : Reject(event);
       if (line.status != "NEW" && line.status != "EXISTING") Tell(line);
-      if (json_) {
-        AppendJsonLine(text, line);
-      } else {
-        AppendCsvLine(text, line);
-      }
+      results_.Add(event, line);
     }
-    out_ << text << std::flush;
-    if (!out_) return Error{Code::kInternal, part_ + ": cannot be written; is the disk full?"};
+    if (Status s = results_.Flush(); !s.ok()) return s;
     summary_.events += static_cast<std::int64_t>(events.size());
     return {};
   }
 
-  Line Accept(const FeedEvent& event, slots::Answer& answer) {
+  ResultLine Accept(const FeedEvent& event, slots::Answer& answer) {
     const bool there = slots::WasThere(answer.outcome);
     const bool placed = there || answer.outcome == slots::Outcome::kNew;
     const std::string why = slots::WhyNot(answer, event.ask);
@@ -273,9 +183,8 @@ class Importer {
     return summary_.refused;
   }
 
-  // The counter for a line that an earlier run wrote.
-  std::int64_t& CountOf(const std::string& line) {
-    const std::string status = FieldOf(line, json_, "status");
+  // The counter for a result of an earlier run.
+  std::int64_t& CountOf(std::string_view status) {
     for (const slots::Outcome outcome : {slots::Outcome::kNew, slots::Outcome::kExisting,
                                          slots::Outcome::kConflict, slots::Outcome::kCancelled}) {
       if (status.substr(0, status.find(':')) == slots::OutcomeName(outcome))
@@ -284,7 +193,7 @@ class Importer {
     return summary_.refused;
   }
 
-  Line Reject(const FeedEvent& event) {
+  ResultLine Reject(const FeedEvent& event) {
     ++summary_.refused;
     return {{.event_id = event.ask.event_id, .config = event.ask.config},
             "INVALID: " + event.status.error().message,
@@ -292,7 +201,7 @@ class Importer {
   }
 
   /// Most feeds go wrong in one way: the first few events show it.
-  void Tell(const Line& line) {
+  void Tell(const ResultLine& line) {
     if (++told_ > kShown) return;
     progress_.Interrupt();
     std::cerr << "weir: ";
@@ -313,11 +222,8 @@ class Importer {
   FeedReader feed_;
   Progress progress_;
   ImportSummary summary_;
-  std::string part_;
-  std::ofstream out_;
+  ResultsFile results_;
   int told_ = 0;
-  bool json_ = false;
-  bool header_written_ = false;
 };
 
 }  // namespace

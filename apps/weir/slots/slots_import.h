@@ -12,6 +12,7 @@ struct ImportOptions {
   std::string feed = {};
   std::string out = {};  ///< .csv or .jsonl; empty: next to the feed
   FeedDefaults defaults = {};
+  std::string target = {};  ///< the service or store, without secrets
   std::size_t batch = slots::kMaxBatch;
   bool quiet = false;
 };
@@ -30,8 +31,9 @@ struct ImportSummary {
 };
 
 /// Sends a feed in batches and writes an answer per event, in order. Answers go to `<out>.part` as
-/// they arrive and get their final name at the end; if that file exists at the start, the import
-/// continues after its last answer. Repeating a batch does no harm: an event keeps its slot.
+/// they arrive; if that file exists at the start, the import continues after its last answer, or
+/// fails if what was answered has changed (ResultsFile). Repeating a batch does no harm: an event
+/// keeps its slot.
 Result<ImportSummary> Import(SlotsTarget& target, const ImportOptions& options);
 
 }  // namespace weir::app

@@ -131,7 +131,7 @@ void SqliteLedger::TakeOut(std::vector<std::string> event_ids, MessageState stat
         for (DeadMessage& letter : *letters) {
           Status s = again ? connection.Run(kPutEvent, letter.event) : Status();
           if (!s.ok()) return s.error();
-          s = connection.Run(kRequeueMessage, letter.event_id, state, letter.error,
+          s = connection.Run(kTakeOutMessage, letter.event_id, state, letter.error,
                              NowMicros(clock_));
           if (!s.ok()) return s.error();
           taken.push_back(std::move(letter.event_id));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "base/ascii.h"
 #include "base/error.h"
@@ -13,6 +14,7 @@ namespace weir::http {
 namespace {
 
 constexpr std::size_t kSmall = std::size_t{32} << 10U;
+constexpr std::size_t kMostShown = 64;  // of a name
 
 /// Of two fields with one name, one reader of JSON takes the first and another the last.
 class NoneTwice {
@@ -43,11 +45,6 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-/// messageId is a field of its own, not a misspelt message.
-bool Extends(std::string_view name, std::string_view field) {
-  return name.starts_with(field) && name.size() > field.size() + 1;
-}
-
 }  // namespace
 
 Result<simdjson::dom::object> JsonBody::Parse(std::string_view body) {
@@ -62,7 +59,7 @@ Result<simdjson::dom::object> JsonBody::Parse(std::string_view body) {
   return object;
 }
 
-bool HasField(const simdjson::dom::object& object, const char* field) {
+bool HasField(const simdjson::dom::object& object, std::string_view field) {
   simdjson::dom::element element;
   return object[field].get(element) == simdjson::SUCCESS && !element.is_null();
 }
@@ -102,7 +99,6 @@ Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, s
 
 Status CheckFields(const simdjson::dom::object& object, std::string_view what,
                    std::initializer_list<std::string_view> fields) {
-  constexpr std::size_t kMostShown = 64;
   NoneTwice once(fields);
   for (const auto& [name, value] : object) {
     const Result<bool> known = once.Take(name);
@@ -120,8 +116,19 @@ std::optional<std::string_view> MeantField(std::string_view name,
   for (const std::string_view field : fields) {
     if (Plain(field) == plain) return field;
   }
-  const auto near = Nearest(name, fields);
-  return near && !Extends(name, *near) ? near : std::nullopt;
+  return std::nullopt;
+}
+
+std::optional<std::string_view> NearField(std::string_view name,
+                                          std::span<const std::string_view> fields) {
+  if (std::find(fields.begin(), fields.end(), name) != fields.end()) return std::nullopt;
+  std::vector<std::string> plain;
+  for (const std::string_view field : fields) plain.push_back(Plain(field));
+  const std::vector<std::string_view> views(plain.begin(), plain.end());
+  const auto nearest = Nearest(Plain(name), views);
+  if (!nearest) return std::nullopt;
+  return fields[static_cast<std::size_t>(std::find(views.begin(), views.end(), *nearest) -
+                                         views.begin())];
 }
 
 Status CheckSpelling(const simdjson::dom::object& object,
@@ -129,10 +136,13 @@ Status CheckSpelling(const simdjson::dom::object& object,
   NoneTwice once(fields);
   for (const auto& [name, value] : object) {
     if (const Result<bool> known = once.Take(name); !known.ok()) return known.error();
-    if (const auto meant = MeantField(name, fields)) {
-      return Invalid("unknown field " + std::string(name) + "; did you mean " +
-                     std::string(*meant) + "?");
+    auto meant = MeantField(name, fields);
+    if (!meant) {
+      meant = NearField(name, fields);
+      if (!meant || HasField(object, *meant)) continue;
     }
+    return Invalid("unknown field " + std::string(name.substr(0, kMostShown)) + "; did you mean " +
+                   std::string(*meant) + "?");
   }
   return {};
 }

@@ -29,7 +29,7 @@ class JsonBody {
 };
 
 /// Fields of an object; a null field counts as missing. Errors name the field.
-bool HasField(const simdjson::dom::object& object, const char* field);
+bool HasField(const simdjson::dom::object& object, std::string_view field);
 Status ReadText(const simdjson::dom::object& object, const char* field, std::string& into);
 Status ReadNumber(const simdjson::dom::object& object, const char* field, std::int64_t& into);
 /// Likewise for a field that may be missing; `into` is then unchanged.
@@ -39,12 +39,17 @@ Status ReadNumberIfAny(const simdjson::dom::object& object, const char* field, s
 /// silence. `what` the object is: "a config".
 Status CheckFields(const simdjson::dom::object& object, std::string_view what,
                    std::initializer_list<std::string_view> fields);
-/// Refuses fields whose names are nearly one of these, or that are there twice, and lets others
-/// pass: for bodies that may carry what is not ours.
+/// Refuses fields that are another spelling of one of these, that are nearly one of these which is
+/// missing, or that are there twice, and lets others pass: for bodies that may carry what is not
+/// ours.
 Status CheckSpelling(const simdjson::dom::object& object, std::span<const std::string_view> fields);
-/// The one of `fields` that `name` equals except for capitals, '_', '-' and spaces, or a letter or
-/// two; nothing if it is none of them, or exactly one.
+/// The one of `fields` that `name` equals except for capitals, '_', '-' and spaces; nothing if it
+/// is none of them, or exactly one.
 std::optional<std::string_view> MeantField(std::string_view name,
                                            std::span<const std::string_view> fields);
+
+/// The one of `fields` that `name` was probably meant to be: as MeantField, or misspelt.
+std::optional<std::string_view> NearField(std::string_view name,
+                                          std::span<const std::string_view> fields);
 
 }  // namespace weir::http

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -166,6 +167,33 @@ TEST_F(NotifyWords, WishesAreSetShownAndKept) {
       kUsage);
   EXPECT_EQ(Notify({"preferences", "ann", "--none"}).exit_code, kOk);
   EXPECT_TRUE(WaitForState(Send("ann", "hello", "push"), "DEAD")) << "it has no provider";
+}
+
+// "09:00", in UTC.
+std::string HourFromNow(int hours) {
+  const auto now = std::chrono::system_clock::now() + std::chrono::hours(hours);
+  const auto hour = std::chrono::duration_cast<std::chrono::hours>(now.time_since_epoch()) % 24;
+  return (hour.count() < 10 ? "0" : "") + std::to_string(hour.count()) + ":00";
+}
+
+TEST_F(NotifyWords, AListShowsUntilWhenAMessageWaits) {
+  Serve();
+  ASSERT_EQ(Notify({"config", "ann", "--limit", "9", "--window", "60"}).exit_code, kOk);
+  const std::string now = Send("ann", "hello", "sms");
+  ASSERT_TRUE(WaitForState(now, "SENT"));
+  const std::string morning = HourFromNow(2);
+  ASSERT_EQ(
+      Notify({"preferences", "ann", "--quiet", HourFromNow(-1) + "-" + morning, "--zone", "UTC"})
+          .exit_code,
+      kOk);
+  const std::string night = Send("ann", "hello", "sms");
+  ASSERT_TRUE(WaitUntil([&] {
+    return Notify({"message", night}).output.find("notBefore") != std::string::npos;
+  }));
+  EXPECT_THAT(
+      Notify({"messages", "--user", "ann"}).output,
+      AllOf(HasSubstr("not before"), ContainsRegex(night + ".*QUEUED +0 .*T" + morning + ":00"),
+            Not(ContainsRegex(now + ".*T" + morning + ":00"))));
 }
 
 TEST_F(NotifyWords, AUserWithoutACapGetsTheDefaultIfThereIsOne) {

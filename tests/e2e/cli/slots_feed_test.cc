@@ -1,9 +1,7 @@
 // A feed of payments that is damaged, or in an unexpected format: no line of it may become a
 // different payment, and none may be skipped silently.
 
-#include "e2e/cli/exit_codes.h"
-#include "e2e/service/fixture.h"
-#include "support/paths.h"
+#include "e2e/cli/slots_feed_fixture.h"
 
 namespace weir::test {
 namespace {
@@ -11,34 +9,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Exit codes of `slots import`, which differ.
-constexpr int kFailed = 1;
-constexpr int kSomeRefused = 3;
-
-constexpr const char* kAt = "2030-06-03T09:00:00Z";
-
-class SlotsFeed : public ServiceTest {
- protected:
-  void SetUp() override {
-    Serve({});
-    ASSERT_EQ(Slots({"config", "set", "bank", "--window", "4s", "--max", "100"}).exit_code, kOk);
-  }
-
-  RunResult Slots(std::vector<std::string> words) {
-    words.insert(words.begin(), {Program(), "slots"});
-    return RunProgram(words, {.env = {"WEIR_URL=http://127.0.0.1:" + std::to_string(port_)}});
-  }
-  RunResult Import(const std::string& name, const std::string& text) {
-    const std::string feed = dir_.Write(name, text).string();
-    return Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet"});
-  }
-  std::string Results(const std::string& name) {
-    std::ifstream in(dir_ / name);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  int StatusOf(const std::string& event) { return Client().Get("/api/v1/slots/" + event).status; }
-};
 
 TEST_F(SlotsFeed, ARowWithMoreOrFewerFieldsThanTheHeaderIsInvalid) {
   const RunResult run = Import("feed.csv",
@@ -120,8 +90,9 @@ TEST_F(SlotsFeed, AFolderIsNoFeed) {
 }
 
 TEST_F(SlotsFeed, AColumnThatIsNearlyOneOfOursIsRefused) {
-  for (const char* header : {"eventId,requestedtime", "eventId,requested_time", "eventId,Payload",
-                             "eventId, tenant", "eventId,config_name"}) {
+  for (const char* header :
+       {"eventId,requestedtime", "eventId,requested_time", "eventId,Payload", "eventId, tenant",
+        "eventId,config_name", "eventId,paylod", "eventId,requestTime", "eventId,PAYLAOD"}) {
     const RunResult run = Import("near.csv", std::string(header) + "\nx,y\n");
     EXPECT_EQ(run.exit_code, kFailed) << header;
     EXPECT_THAT(run.error_output, HasSubstr("; did you mean ")) << header;
@@ -129,6 +100,33 @@ TEST_F(SlotsFeed, AColumnThatIsNearlyOneOfOursIsRefused) {
   EXPECT_THAT(Import("twice.csv", "eventId,payload,payload\nx,1,2\n").error_output,
               HasSubstr("column payload is there twice"));
   EXPECT_EQ(StatusOf("x"), 404);
+}
+
+TEST_F(SlotsFeed, AColumnThatIsNearOneThatIsThereIsIgnored) {
+  const RunResult run = Import("feed.csv", "eventId,events,payload,payload2\nx,3,a,b\n");
+  EXPECT_EQ(run.exit_code, kOk) << run.error_output;
+  EXPECT_THAT(run.error_output, HasSubstr("ignored columns: events, payload2\n"));
+}
+
+TEST_F(SlotsFeed, AMisspeltJsonFieldIsInvalidAndOthersAreNamedOnce) {
+  const std::string text =
+      "{\"eventId\":\"a\",\"paylod\":\"5\"}\n"
+      "{\"eventId\":\"b\",\"payload\":null,\"paylods\":\"5\"}\n"
+      "{\"eventId\":\"c\",\"branch\":\"Berlin\"}\n"
+      "{\"eventId\":\"d\",\"payload\":\"5\",\"payload2\":\"6\",\"branch\":1}\n";
+  const RunResult run = Import("feed.jsonl", text);
+  EXPECT_EQ(run.exit_code, kSomeRefused) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("4 events: 2 new, 0 existing, 2 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"),
+              AllOf(HasSubstr("line 1: unknown field paylod; did you mean payload?"),
+                    HasSubstr("line 2: unknown field paylods; did you mean payload?")));
+  EXPECT_THAT(run.error_output, HasSubstr("feed.jsonl: ignored fields: branch, payload2\n"));
+  EXPECT_EQ(StatusOf("a"), 404);
+
+  const std::string good =
+      dir_.Write("good.jsonl", text.substr(text.find("{\"eventId\":\"c"))).string();
+  EXPECT_THAT(Slots({"assign", "--file", good, "--config", "bank", "--at", kAt}).error_output,
+              HasSubstr("ignored fields: branch, payload2\n"));
 }
 
 TEST_F(SlotsFeed, OtherColumnsAreIgnoredAndAByteOrderMarkIsNoPartOfAName) {
@@ -212,25 +210,7 @@ TEST_F(SlotsFeed, ALineThatIsInConflictSaysWhy) {
   const std::string why =
       "CONFLICT: eventId: 'z' belongs to config 'bank' for 2030-06-04T10:00:00Z, scheduled for ";
   EXPECT_THAT(run.error_output, AllOf(HasSubstr("event z: " + why), HasSubstr("rescheduled")));
-  const std::string results = Results("feed.slots.csv");
-  EXPECT_THAT(results, HasSubstr(why));
-
-  dir_.Write("feed.slots.csv.part", results);
-  EXPECT_THAT(
-      Import("feed.csv", feed).output,
-      HasSubstr("2 events: 1 new, 0 existing, 0 refused, 1 in conflict, 2 already assigned"));
-}
-
-// The answers of an interrupted import belong to another feed of the same name.
-TEST_F(SlotsFeed, AnInterruptedImportOfAnotherFeedDoesNotSkipPayments) {
-  dir_.Write("feed.slots.csv.part",
-             "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n"
-             "old-1,bank,2030-06-03T09:00:00Z,2030-06-03T09:00:01Z,2030-06-03T09:00:00Z,1,NEW\n");
-  const RunResult run = Import("feed.csv", "eventId\nnew-1\nnew-2\n");
-  EXPECT_EQ(run.exit_code, kFailed) << run.output;
-  EXPECT_THAT(run.error_output, AllOf(HasSubstr("line 2 is about old-1, and the feed has new-1"),
-                                      HasSubstr("delete it to start over")));
-  EXPECT_EQ(StatusOf("new-2"), 404) << "nothing is done before that is decided";
+  EXPECT_THAT(Results("feed.slots.csv"), HasSubstr(why));
 }
 
 // It would be replaced by the results, which have no payloads.
@@ -243,31 +223,6 @@ TEST_F(SlotsFeed, TheFeedIsNotOverwrittenWithItsResults) {
   EXPECT_THAT(run.error_output, HasSubstr("is the feed; give another file for the results"));
   EXPECT_EQ(Results("feed.csv"), text);
   EXPECT_EQ(StatusOf("a"), 404);
-}
-
-TEST_F(SlotsFeed, AnInterruptedImportGoesOnBehindALineBreakInAnId) {
-  const char* const text = R"({"eventId":"a\nb","configName":"c\nd"}
-{"eventId":"ok"}
-)";
-  EXPECT_EQ(Import("feed.jsonl", text).exit_code, kSomeRefused);
-  const std::string results = Results("feed.slots.csv");
-  EXPECT_THAT(results, HasSubstr("\na\\nb,c\\nd,,,,,INVALID: line 1: eventId must be UTF-8"));
-  dir_.Write("feed.slots.csv.part", results);
-  const RunResult again = Import("feed.jsonl", text);
-  EXPECT_EQ(again.exit_code, kSomeRefused) << again.error_output;
-  EXPECT_THAT(again.output, HasSubstr("2 already assigned"));
-}
-
-TEST_F(SlotsFeed, AnInterruptedImportGoesOnAfterItsLastAnswer) {
-  Import("feed.csv", "eventId,requestedTime\n\"a,1\",2030-06-03T09:00:00Z\nbad,soon\n");
-  const std::string both = Results("feed.slots.csv");
-  dir_.Write("feed.slots.csv.part", both + "c,half a li");
-  const RunResult run = Import(
-      "feed.csv",
-      "eventId,requestedTime\n\"a,1\",2030-06-03T09:00:00Z\nbad,soon\nc,2030-06-03T09:00:00Z\n");
-  EXPECT_EQ(run.exit_code, kSomeRefused) << run.error_output;
-  EXPECT_THAT(run.output, HasSubstr("3 events: 2 new, 0 existing, 1 refused"));
-  EXPECT_EQ(StatusOf("c"), 200);
 }
 
 }  // namespace

@@ -56,6 +56,18 @@ class Slots : public testing::TestWithParam<std::string> {
     return R"({"eventId":")" + id + R"(","configName":"default","requestedTime":")" + time + "\"}";
   }
 
+  // Leaves what an import to `out` that was killed after `answered` events would leave.
+  void Cut(const std::string& out, const std::vector<std::string>& words, int answered) {
+    std::filesystem::remove(dir_ / out);
+    std::filesystem::create_directory(dir_ / out);  // the results cannot replace it
+    EXPECT_EQ(Tool(words).exit_code, 1);
+    std::filesystem::remove(dir_ / out);
+    const std::string part = test::ReadFile(dir_ / (out + ".part"));
+    std::size_t end = 0;
+    for (int i = 0; i <= answered; ++i) end = part.find('\n', end) + 1;
+    dir_.Write(out + ".part", part.substr(0, end + 20));
+  }
+
   test::TempDir dir_;
   std::unique_ptr<test::PostgresServer> server_;
   std::unique_ptr<test::WeirProcess> weir_;
@@ -220,17 +232,14 @@ TEST_P(Slots, AnInterruptedImportGoesOnWhereItStopped) {
       "--out",  (dir_ / "answers.jsonl").string()};
   ASSERT_EQ(Tool(words).exit_code, 0);
   const std::string whole = test::ReadFile(dir_ / "answers.jsonl");
-  // As if it had been killed while writing the answer to the 1,501st event.
-  std::size_t cut = 0;
-  for (int i = 0; i < 1'500; ++i) cut = whole.find('\n', cut) + 1;
-  dir_.Write("answers.jsonl.part", whole.substr(0, cut + 20));
+  Cut("answers.jsonl", words, 1'500);
   const auto resumed = Tool(words);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.error_output;
-  EXPECT_THAT(resumed.output, HasSubstr("1500 already assigned"));
-  EXPECT_THAT(resumed.output, HasSubstr("1500 existing"));
+  EXPECT_THAT(resumed.output, HasSubstr("0 new, 3000 existing"));
+  EXPECT_THAT(resumed.output, HasSubstr("1500 were answered before"));
   // The same answers, except for the status of those that were requested twice.
   std::string expected = whole;
-  for (std::size_t at = cut; (at = expected.find("\"NEW\"", at)) != std::string::npos;) {
+  for (std::size_t at = 0; (at = expected.find("\"NEW\"", at)) != std::string::npos;) {
     expected.replace(at, 5, "\"EXISTING\"");
   }
   EXPECT_EQ(test::ReadFile(dir_ / "answers.jsonl"), expected);
@@ -250,14 +259,11 @@ TEST_P(Slots, AResumedImportStillTellsOfTheConflictsBefore) {
     const auto whole = Tool(words);
     EXPECT_EQ(whole.exit_code, 3) << whole.error_output;
     EXPECT_THAT(whole.output, HasSubstr("1 in conflict"));
-    std::string answers = test::ReadFile(dir_ / out);
-    const std::size_t conflict = answers.find("CONFLICT");
-    ASSERT_NE(conflict, std::string::npos) << answers;
-    dir_.Write(std::string(out) + ".part", answers.substr(0, answers.find('\n', conflict) + 1));
+    Cut(out, words, 1);
     const auto resumed = Tool(words);
     EXPECT_EQ(resumed.exit_code, 3) << resumed.output;
     EXPECT_THAT(resumed.output, HasSubstr("2 existing, 0 refused, 1 in conflict"));
-    EXPECT_THAT(resumed.output, HasSubstr("1 already assigned"));
+    EXPECT_THAT(resumed.output, HasSubstr("1 was answered before"));
   }
 }
 

@@ -75,9 +75,10 @@ class PostgresLedgerTest : public testing::Test {
     const Status reported = ledger_->Report(ends);
     ASSERT_TRUE(reported.ok()) << reported.error().message;
   }
-  MessageState StateOf(const std::string& id) {
-    return Wait<std::optional<Message>>([&](auto done) { ledger_->Find(id, done); }).value().state;
+  Message Find(const std::string& id) {
+    return Wait<std::optional<Message>>([&](auto done) { ledger_->Find(id, done); }).value();
   }
+  MessageState StateOf(const std::string& id) { return Find(id).state; }
   std::vector<std::string> DeadIds() {
     std::vector<std::string> ids;
     for (const DeadMessage& dead : Wait<std::vector<DeadMessage>>(
@@ -113,6 +114,8 @@ TEST_F(PostgresLedgerTest, WhatWasDroppedIsNotDeliveredWhenTheTopicBringsItAgain
   Report({End("a", MessageState::kDead, "no"), End("b", MessageState::kDropped, "opted out")});
   EXPECT_THAT(Wait<std::vector<std::string>>([&](auto done) { ledger_->Drop({"a"}, done); }),
               ElementsAre("a"));
+  EXPECT_EQ(Find("a").state, MessageState::kDropped);
+  EXPECT_EQ(Find("a").attempts, 2) << "nothing was tried since";
   EXPECT_THAT(*ledger_->Settled(std::vector<std::string>{"a", "b"}),
               UnorderedElementsAre("a", "b"));
 }
@@ -172,6 +175,7 @@ TEST_F(PostgresLedgerTest, AReplayThatTheBrokerDoesNotTakeLeavesThemDead) {
   publisher_.away = true;
   EXPECT_THROW(Replay({"a"}), std::runtime_error);
   EXPECT_TRUE(weir::test::WaitUntil([&] { return StateOf("a") == MessageState::kDead; }));
+  EXPECT_EQ(Find("a").attempts, 2);
   publisher_.away = false;
   EXPECT_TRUE(weir::test::WaitUntil([&] { return Replay({"a"}).size() == 1; }));
 }
@@ -192,10 +196,11 @@ TEST_F(PostgresLedgerTest, AMessageThatDiesAgainDuringItsReplayIsKept) {
 TEST_F(PostgresLedgerTest, WhatAProcessThatDiedHadClaimedIsDeadAgain) {
   Report({End("a", MessageState::kDead, "no")});
   server_->Query("UPDATE notify_dead_letter SET taken_until = 1767323045000001");
-  server_->Query("UPDATE notify_message SET state = 0");
+  server_->Query("UPDATE notify_message SET state = 0, attempts = 0");
   EXPECT_THAT(Replay({"a"}), IsEmpty()) << "somebody else has it";
   clock_.Advance(std::chrono::minutes(2));
   EXPECT_TRUE(weir::test::WaitUntil([&] { return StateOf("a") == MessageState::kDead; }));
+  EXPECT_EQ(Find("a").attempts, 2);
   EXPECT_THAT(Replay({"a"}), ElementsAre("a"));
 }
 

@@ -122,15 +122,15 @@ DELETE FROM notify_dead_letter WHERE event_id = ANY($1) AND taken_until = $2
 -- After claimed letters could not be queued. $1 ids, $2 as above.
 -- name: return_claimed
 WITH letters AS (UPDATE notify_dead_letter SET taken_until = 0
-WHERE event_id = ANY($1) AND taken_until = $2 RETURNING event_id)
-UPDATE notify_message m SET state = 3 FROM letters l
+WHERE event_id = ANY($1) AND taken_until = $2 RETURNING event_id, attempts)
+UPDATE notify_message m SET state = 3, attempts = l.attempts FROM letters l
 WHERE m.event_id = l.event_id AND m.state = 0
 
 -- Returns letters whose claim has expired. $1 now.
 -- name: return_expired
 WITH letters AS (UPDATE notify_dead_letter SET taken_until = 0
-WHERE taken_until > 0 AND taken_until <= $1 RETURNING event_id)
-UPDATE notify_message m SET state = 3 FROM letters l
+WHERE taken_until > 0 AND taken_until <= $1 RETURNING event_id, attempts)
+UPDATE notify_message m SET state = 3, attempts = l.attempts FROM letters l
 WHERE m.event_id = l.event_id AND m.state = 0
 
 -- $1 ids, $2 now.

@@ -10,9 +10,10 @@ SELECT event_id, user_id, event, error, attempts, failed_at FROM notify_dead_let
 -- name: delete_dead
 DELETE FROM notify_dead_letter WHERE event_id = ?1
 
--- name: requeue_message
-UPDATE notify_message SET state = ?2, last_error = ?3, attempts = 0, updated_at = ?4
-WHERE event_id = ?1
+-- After its dead letter was taken out: ?2 is queued, with no attempts yet, or dropped.
+-- name: take_out_message
+UPDATE notify_message SET state = ?2, last_error = ?3,
+attempts = CASE ?2 WHEN 0 THEN 0 ELSE attempts END, updated_at = ?4 WHERE event_id = ?1
 
 -- name: read_preferences
 SELECT quiet_from, quiet_to, zone, opted_out FROM notify_preference WHERE user_id = ?1

@@ -216,8 +216,12 @@ TEST_F(EmbeddedLedger, DeadLettersAreReplayedAndDropped) {
               ElementsAre(one));
   ASSERT_TRUE(WaitForState(one, MessageState::kSent));
   EXPECT_THAT(provider_.delivered(), ElementsAre("bad one"));
+  const std::int64_t tried = Find(two).attempts;
+  EXPECT_GT(tried, 0);
   EXPECT_THAT((Wait<Ids>([&](auto done) { ledger_->Drop({two}, done); })), ElementsAre(two));
   EXPECT_EQ(Find(two).state, MessageState::kDropped);
+  EXPECT_EQ(Find(two).attempts, tried) << "nothing was tried since";
+  EXPECT_EQ(Find(two).last_error, "no");
   EXPECT_THAT(Dead(), IsEmpty());
   EXPECT_TRUE(WaitUntil([&] { return sender_->dead_letters() == 0; }));
   EXPECT_TRUE(WaitUntil([&] { return gateway_->outbox() == 0; }));
