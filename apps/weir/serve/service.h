@@ -98,7 +98,6 @@ class Service {
   admin::RunningTotals ReadTotals() const;
   std::optional<admin::StoreHealth> Readiness() const;
   std::array<net::DoorFigures, 3> Doors() const;
-  void WarnOfMisfits() const;
   Status OpenManagedPolicies();
   void ReloadPolicies();
   void NoteEnvoyCharge();
