@@ -13,6 +13,7 @@ using Verdict = Admission::Verdict;
 
 constexpr std::size_t kAddresses = 65'536;
 constexpr std::size_t kRemembered = 8'192;  // and as many before
+constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr std::string_view kRespDoor = "resp";
 constexpr auto kCheckRole = static_cast<Roles>(Role::kCheck);
 
@@ -55,7 +56,8 @@ Gate::Gate(config::Config::Access access, std::vector<config::Digest> admin_keys
                 static_cast<bool>(bearer_)),
       wrong_by_address_(MakeEngine(kWrongKeys, kWrongKeyEvery, clock)),
       tokens_by_address_(MakeEngine(kNewTokens, kNewTokenEvery, clock)),
-      log_lines_(MakeEngine(1, std::chrono::seconds(10), clock)) {
+      log_lines_(MakeEngine(1, kLineEvery, clock)),
+      slowed_lines_(MakeEngine(1, kLineEvery, clock)) {
   open_[static_cast<std::size_t>(Operation::kPublic)] = true;
   for (const Operation operation : access_.open) open_[static_cast<std::size_t>(operation)] = true;
 }
@@ -159,13 +161,15 @@ Admission Gate::OnWrongKey(const Caller& caller) {
   const std::uint64_t so_far = wrong_.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::string group = GroupOf(caller.address);
   const Decision patience = wrong_by_address_.TryAcquire(group);
-  // One line for each address, and a limited number for all of them together.
-  if (log_lines_.TryAcquire(group).allowed()) {
+  // An address has lines of its own for being slowed down: the one about its first wrong key must
+  // not keep that out of the log.
+  const bool slowed = patience.remaining == 0;
+  if ((slowed ? slowed_lines_ : log_lines_).TryAcquire(group).allowed()) {
     telemetry::Log(telemetry::Level::kWarn, "wrong key",
                    {{"address", caller.address},
                     {"door", caller.door},
                     {"wrong_keys", static_cast<std::int64_t>(so_far)},
-                    {"slowed_down", patience.remaining > 0 ? "no" : "yes"}});
+                    {"slowed_down", slowed ? "yes" : "no"}});
   }
   return {.verdict = Verdict::kKeyWrong};
 }

@@ -119,6 +119,7 @@ class Gate {
   Engine wrong_by_address_;
   Engine tokens_by_address_;
   Engine log_lines_;
+  Engine slowed_lines_;
   mutable std::mutex mutex_;
   std::unordered_set<std::string> shown_;  // digests of valid keys, with their callers' addresses
   std::unordered_set<std::string> shown_before_;  // those that shown_ had when it was full

@@ -19,15 +19,15 @@ http::Response Text(int status, std::string body) {
   return response;
 }
 
+constexpr const char* kStoreDown = "the store is down";
+
 http::Response Ready(const Lifecycle& lifecycle, const std::optional<StoreHealth>& store,
                      const std::vector<Probe>& probes) {
   if (!lifecycle.ready()) return Text(503, "not ready\n");
-  if (store && !store->policies_known) {
-    return Text(503, "not ready: the policies have not been read yet\n");
+  if (const std::string why = WhyNotReady(store); !why.empty()) {
+    return Text(503, "not ready: " + why + "\n");
   }
-  const bool store_away = store && !store->up;
-  if (store_away && !store->serving) return Text(503, "not ready: the store is down\n");
-  std::string away = store_away ? "the store is down" : "";
+  std::string away = store && !store->up ? kStoreDown : "";
   for (const Probe& probe : probes) {
     if (probe.up()) continue;
     if (!away.empty()) away += ", ";
@@ -47,6 +47,12 @@ void PolicyFamily(telemetry::TextWriter& out, std::string_view name, std::string
 }
 
 }  // namespace
+
+std::string WhyNotReady(const std::optional<StoreHealth>& store) {
+  if (!store) return {};
+  if (!store->policies_known) return "the policies have not been read yet";
+  return store->up || store->serving ? "" : kStoreDown;
+}
 
 std::vector<std::string> WhatIsDown(const std::optional<StoreHealth>& store, bool policies_up,
                                     const std::vector<Probe>& probes) {

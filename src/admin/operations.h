@@ -67,6 +67,9 @@ struct Probe {
 std::vector<std::string> WhatIsDown(const std::optional<StoreHealth>& store, bool policies_up,
                                     const std::vector<Probe>& probes);
 
+/// "the store is down"; empty if it may get requests.
+std::string WhyNotReady(const std::optional<StoreHealth>& store);
+
 /// Adds GET /healthz (200 while the process lives), /readyz (503 before start, while draining, and
 /// while a required store is down) and /metrics. A part that is down is named by /readyz, which
 /// still answers 200: the rest of the node works. All arguments must outlive the router.

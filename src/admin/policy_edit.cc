@@ -109,10 +109,10 @@ Result<PolicyStep> Decide(const PolicyEdit& edit, const PolicyState& state, Nano
   if (Status undo = CheckUndo(edit, state); !undo.ok()) return undo.error();
   if (must_exist && !state.now) return Missing(edit, catalog);
   if (edit.must == PolicyEdit::Must::kBeNew && state.now) {
-    return Error{Code::kAlreadyExists,
-                 "a policy with key '" + edit.key +
-                     "' already exists; PUT /admin/policies/{key} changes it, and `weir policy "
-                     "apply` creates or changes it"};
+    return Error{
+        Code::kAlreadyExists,
+        "a policy with key '" + edit.key +
+            "' already exists; `weir policy apply` (PUT /admin/policies/{key}) changes it"};
   }
   if (Status version = CheckVersion(edit, state); !version.ok()) return version.error();
   if (Status kind = CheckKind(edit, state); !kind.ok()) return kind.error();

@@ -52,6 +52,8 @@ void NoteUnmet(const policy::StoredPolicy& policy, const GivenFields& given,
   }
   if (const auto why = policy::WhyUnreachable(policy.match)) {
     warnings.push_back("the policy applies to no request: " + *why);
+  } else if (const auto evaded = policy::WhyEvaded(policy.match); evaded && !policy.unlimited) {
+    warnings.push_back("the policy can be evaded: " + *evaded);
   }
 }
 

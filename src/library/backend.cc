@@ -77,6 +77,7 @@ class LossCount {
                    {{"store", hosts.empty() ? std::string_view() : std::string_view(hosts[0])}});
   }
   static void Fail(const Error& error) {
+    if (error.code == Code::kUnauthenticated) return;  // so is everything else, which says so
     telemetry::Log(telemetry::Level::kWarn, "cannot watch whether the store keeps its data",
                    {{"error", std::string_view(error.message)}});
   }
@@ -225,10 +226,17 @@ std::shared_ptr<const KeySpread> SpreadBy(policy::Catalog& catalog, const std::s
   return spread;
 }
 
+bool RefusesLogin(const Error& error) {
+  return error.code == Code::kUnauthenticated || error.code == Code::kPermissionDenied;
+}
+
 namespace {
 
-bool LetsUsIn(const Error& error) {
-  return error.code != Code::kUnauthenticated && error.code != Code::kPermissionDenied;
+/// The server's own message says what is not permitted, or that there is no such database.
+Error NamedRefusal(Error error) {
+  if (error.code == Code::kUnauthenticated)
+    error.message = "authentication failed: " + error.message;
+  return error;
 }
 
 /// True if the name certainly does not exist; a name service that does not answer proves nothing.
@@ -246,6 +254,7 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
   boost::asio::io_context io(1);
   store::guard::GuardedStore probe(io, guard, backend.NewStore(io));
   Status answer;
+  guard.SetAwaited(true);
   for (bool first = true;; first = false) {
     bool told = false;
     probe.Probe(0, [&](const Status& status) {
@@ -258,8 +267,8 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     }
     if (answer.ok()) break;
     const std::vector<std::string> hosts = backend.hosts();
-    if (!LetsUsIn(answer.error())) {
-      answer = Error{answer.error().code, "authentication failed: " + answer.error().message};
+    if (RefusesLogin(answer.error())) {
+      answer = NamedRefusal(answer.error());
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
       answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};
     } else if (std::chrono::steady_clock::now() >= deadline) {
@@ -271,6 +280,7 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     }
     break;
   }
+  guard.SetAwaited(false);
   probe.Close();
   io.restart();
   io.poll();

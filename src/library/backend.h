@@ -62,6 +62,9 @@ std::shared_ptr<const KeySpread> SpreadBy(policy::Catalog& catalog, const std::s
 /// Opens the store at options.url. A server that does not answer is not an error: it may come up.
 Result<std::unique_ptr<Backend>> OpenBackend(BackendOptions options, store::guard::Guard& guard);
 
+/// Whether the store refuses the user, the password or the database: waiting will not help.
+bool RefusesLogin(const Error& error);
+
 /// Probes the store until it answers, for up to `patience`; stops early if it refuses the login
 /// (kUnauthenticated, kPermissionDenied) or if its host cannot be resolved (kNotFound). Errors
 /// begin with a verb, as in "does not answer: …". Blocks; before the reactors run.

@@ -27,7 +27,7 @@ class RemoteBackend final : public Backend {
   }
   Result<store::KeyPage> ReadKeys(const store::KeyQuery&) const override {
     return Error{Code::kUnimplemented,
-                 "the keys are in another Weir; GET /admin/metrics there lists them"};
+                 "the keys are in another Weir; `weir keys` (GET /admin/metrics) lists them there"};
   }
   std::vector<std::string> hosts() const override { return {host_}; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "limiter/request_span.h"
+#include "policy/policy_set.h"
 #include "telemetry/trace.h"
 #include "telemetry/tracer.h"
 
@@ -32,6 +33,41 @@ class RequestId {
   std::array<char, 16> made_{};
 };
 
+/// The ids of a request's trace; empty if it has none.
+class TraceIds {
+ public:
+  explicit TraceIds(const telemetry::SpanContext& context)
+      : header_(telemetry::ToHeader(context)), traced_(context.span != 0) {}
+  // 00-<32 trace digits>-<16 span digits>-<2>.
+  std::string_view trace() const { return Part(3, 32); }
+  std::string_view span() const { return Part(36, 16); }
+
+ private:
+  std::string_view Part(std::size_t at, std::size_t size) const {
+    return traced_ ? std::string_view(header_.data(), header_.size()).substr(at, size)
+                   : std::string_view();
+  }
+
+  telemetry::TraceHeader header_;
+  bool traced_;
+};
+
+/// The domain of the policy; empty if the quota came with the request.
+std::string_view DomainOf(const PolicyVerdict& verdict) {
+  return verdict.rule == nullptr ? std::string_view()
+                                 : std::string_view(verdict.rule->definition.domain);
+}
+
+/// The domain of the policy that refused it; if none did, the one that was asked for.
+std::string_view DomainOf(const Check& check) {
+  for (const PolicyVerdict& verdict : check.verdicts) {
+    if (!verdict.shadow && verdict.policy == check.policy && !verdict.decision.allowed()) {
+      return DomainOf(verdict);
+    }
+  }
+  return check.request.domain;
+}
+
 }  // namespace
 
 std::string KeyText(const policy::Request& request) {
@@ -46,23 +82,19 @@ std::string KeyText(const policy::Request& request) {
   return key;
 }
 
-bool Observer::MayLog() {
+bool Observer::MayLog(Lines& lines) {
   if (!telemetry::LogEnabled(telemetry::Level::kInfo)) return false;
-  if (throttle_.Allow(SystemClock::Get().Now() / 1'000'000'000)) return true;
-  ++suppressed_;
+  if (lines.throttle.Allow(SystemClock::Get().Now() / 1'000'000'000)) return true;
+  ++lines.suppressed;
   return false;
 }
 
 void Observer::LogRefusal(const Check& check) {
-  if (!MayLog()) return;
+  if (!MayLog(refused_)) return;
   const std::string key = Shown(KeyText(check.request));
   const RequestId id(check.origin.request_id);
-  const telemetry::TraceHeader header = telemetry::ToHeader(check.origin.trace);
-  const std::string_view trace(header.data(), check.origin.trace.span != 0 ? header.size() : 0);
-  // 00-<32 trace digits>-<16 span digits>-<2>.
-  const std::string_view trace_id = trace.empty() ? trace : trace.substr(3, 32);
-  const std::string_view span_id = trace.empty() ? trace : trace.substr(36, 16);
-  const std::int64_t suppressed = std::exchange(suppressed_, 0);
+  const TraceIds trace(check.origin.trace);
+  const std::int64_t suppressed = std::exchange(refused_.suppressed, 0);
   if (!check.status.ok()) {
     telemetry::Log(telemetry::Level::kWarn, "check failed",
                    {{"request_id", id.text()},
@@ -70,23 +102,46 @@ void Observer::LogRefusal(const Check& check) {
                     {"key", std::string_view(key)},
                     {"error", std::string_view(check.status.error().message)},
                     {"suppressed", suppressed},
-                    {"trace_id", trace_id},
-                    {"span_id", span_id}});
+                    {"trace_id", trace.trace()},
+                    {"span_id", trace.span()}});
     return;
   }
   telemetry::Log(telemetry::Level::kInfo, "limited",
                  {{"request_id", id.text()},
                   {"door", check.origin.door},
                   {"key", std::string_view(key)},
+                  {"domain", DomainOf(check)},
                   {"policy", check.policy},
+                  {"degraded", check.degraded_by},
                   {"retry_after_ms", CeilMillis(check.decision.retry_after)},
                   {"suppressed", suppressed},
-                  {"trace_id", trace_id},
-                  {"span_id", span_id}});
+                  {"trace_id", trace.trace()},
+                  {"span_id", trace.span()}});
+}
+
+void Observer::LogShadow(const Check& check, const PolicyVerdict& verdict) {
+  // Several descriptors of a request may have the same bucket, which is charged once.
+  for (const PolicyVerdict* before = check.verdicts.data(); before != &verdict; ++before) {
+    if (before->rule == verdict.rule && before->key == verdict.key) return;
+  }
+  if (!MayLog(shadow_)) return;
+  const std::string key = Shown(KeyText(check.request));
+  const RequestId id(check.origin.request_id);
+  const TraceIds trace(check.origin.trace);
+  telemetry::Log(telemetry::Level::kInfo, "limited in shadow",
+                 {{"request_id", id.text()},
+                  {"door", check.origin.door},
+                  {"key", std::string_view(key)},
+                  {"domain", DomainOf(verdict)},
+                  {"policy", verdict.policy},
+                  {"retry_after_ms", CeilMillis(verdict.decision.retry_after)},
+                  {"suppressed", std::exchange(shadow_.suppressed, 0)},
+                  {"trace_id", trace.trace()},
+                  {"span_id", trace.span()}});
 }
 
 void Observer::Refused(std::string_view door, std::string_view key, const Decision& decision) {
-  if (!MayLog()) return;
+  if (!MayLog(refused_)) return;
   const std::string shown = Shown(std::string(key));
   const RequestId id({});
   telemetry::Log(telemetry::Level::kInfo, "limited",
@@ -94,7 +149,7 @@ void Observer::Refused(std::string_view door, std::string_view key, const Decisi
                   {"door", door},
                   {"key", std::string_view(shown)},
                   {"retry_after_ms", CeilMillis(decision.retry_after)},
-                  {"suppressed", std::exchange(suppressed_, 0)}});
+                  {"suppressed", std::exchange(refused_.suppressed, 0)}});
 }
 
 void Observer::RecordParts(const telemetry::SpanContext& request, std::string_view key,

@@ -16,8 +16,9 @@
 namespace weir::limiter {
 
 struct ObserverOptions {
-  telemetry::Tracer* tracer = nullptr;     ///< null: nothing is traced
-  std::uint32_t refusals_per_second = 10;  ///< log lines per limiter; 0: none
+  telemetry::Tracer* tracer = nullptr;  ///< null: nothing is traced
+  /// Log lines per limiter, and as many of shadow policies; 0: none.
+  std::uint32_t refusals_per_second = 10;
   /// How a key is written in logs and traces; empty: as it is. Thread-safe.
   std::function<std::string(std::string_view)> key_text = {};
   std::string store = "memory";  ///< the kind of store, for spans
@@ -39,17 +40,25 @@ std::string KeyText(const policy::Request& request);
 class Observer {
  public:
   explicit Observer(const ObserverOptions& options)
-      : options_(options), throttle_(options.refusals_per_second) {}
+      : options_(options),
+        refused_{telemetry::LogThrottle(options.refusals_per_second)},
+        shadow_{telemetry::LogThrottle(options.refusals_per_second)} {}
 
   bool traces() const noexcept { return options_.tracer != nullptr; }
   bool keeps_remaining() const noexcept { return options_.remaining; }
   telemetry::Tracer* tracer() const noexcept { return options_.tracer; }
 
-  /// Logs it if it was refused, or could not be decided.
+  /// Logs it if it was refused, if a shadow policy would have refused it, or if it could not be
+  /// decided.
   void Told(const Check& check) {
-    const bool refused = check.op == store::Op::kCharge && !check.decision.allowed();
-    if (refused || !check.status.ok()) [[unlikely]]
+    const bool charge = check.op == store::Op::kCharge;
+    if ((charge && !check.decision.allowed()) || !check.status.ok()) [[unlikely]]
       LogRefusal(check);
+    if (!charge || !check.status.ok()) return;
+    for (const PolicyVerdict& verdict : check.verdicts) {
+      if (verdict.shadow && !verdict.decision.allowed()) [[unlikely]]
+        LogShadow(check, verdict);
+    }
   }
   /// The same for a charge that a protocol made itself.
   void Refused(std::string_view door, std::string_view key, const Decision& decision);
@@ -61,18 +70,24 @@ class Observer {
                    const DecisionTimes& times);
 
  private:
-  bool MayLog();
+  /// Lines of one kind: those of shadow policies leave those of refused checks their share.
+  struct Lines {
+    telemetry::LogThrottle throttle;
+    std::int64_t suppressed = 0;  // since the last line
+  };
+  static bool MayLog(Lines& lines);
   std::string Shown(const std::string& key) const {
     return options_.key_text ? options_.key_text(key) : key;
   }
   void LogRefusal(const Check& check);
+  void LogShadow(const Check& check, const PolicyVerdict& verdict);
   void RecordParts(const telemetry::SpanContext& request, std::string_view key,
                    std::string_view policy, const Decision& decision, bool failed,
                    const DecisionTimes& times);
 
   const ObserverOptions& options_;
-  telemetry::LogThrottle throttle_;
-  std::int64_t suppressed_ = 0;  // since the last line
+  Lines refused_;
+  Lines shadow_;
 };
 
 }  // namespace weir::limiter

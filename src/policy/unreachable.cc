@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/ip.h"
 
 namespace weir::policy {
@@ -130,6 +131,25 @@ void AddUnknown(const PolicySet& set, std::vector<std::string>& sentences) {
   }
 }
 
+/// The spelling of a path that is among the names of each other one (docs/guide/proxy.md). Escapes
+/// are upper case in all of them.
+std::string CoveringRoute(const EntryMatch& entry) {
+  std::string out;
+  for (std::size_t i = 0; i < entry.text.size(); ++i) {
+    const char c = entry.text[i];
+    if (c == '/' && out.ends_with('/')) continue;
+    const bool escape = c == '%' && i + 2 < entry.text.size();
+    out.append(escape ? entry.text.substr(i, 3) : std::string(1, Lower(c)));
+    if (escape) i += 2;
+  }
+  // "/v1/pay/*" is everything below it.
+  if (entry.kind == MatchKind::kExact && out.size() > 1 && out.ends_with('/')) out.pop_back();
+  return out;
+}
+
+/// Whether evading it gains anything; the values of a chain are chosen by the caller.
+bool Limits(const Definition& one) { return !one.ordered && (one.quota || one.blocked); }
+
 bool NeverFits(const Definition& one) {
   return one.quota && !one.always_counts() && !one.blocked && one.cost > one.quota->limit();
 }
@@ -142,6 +162,20 @@ std::optional<std::string> WhyUnreachable(std::span<const EntryMatch> match) {
     if (Why why = EntryTrouble(entry)) all = all ? *all + "; " + *why : *why;
   }
   return all;
+}
+
+std::optional<std::string> WhyEvaded(std::span<const EntryMatch> match) {
+  for (const EntryMatch& entry : match) {
+    const bool path = entry.name == "route" && entry.text.starts_with('/');
+    if (!path || entry.kind == MatchKind::kAny) continue;
+    const std::string covering = CoveringRoute(entry);
+    if (covering == entry.text) continue;
+    const std::string star = entry.kind == MatchKind::kExact ? "" : "*";
+    return entry.name + " '" + entry.text + star +
+           "' is one spelling of the path; for `weir proxy` and GET /v1/auth write '" + covering +
+           star + "', which covers all of them";
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> Unreachable(const PolicySet& set) {
@@ -162,6 +196,8 @@ std::vector<std::string> Unreachable(const PolicySet& set) {
     } else if (NeverFits(one)) {
       sentences.push_back(head + "refuses every request: each costs " + std::to_string(one.cost) +
                           ", more than its limit of " + std::to_string(one.quota->limit()));
+    } else if (const Why evaded = Limits(one) ? WhyEvaded(one.match) : Why()) {
+      sentences.push_back(head + "can be evaded: " + *evaded);
     }
   }
   if (set.any_replaces()) {

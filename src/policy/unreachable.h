@@ -18,4 +18,9 @@ std::vector<std::string> Unreachable(const PolicySet& set);
 /// are upper case". nullopt if requests can.
 std::optional<std::string> WhyUnreachable(std::span<const EntryMatch> match);
 
+/// Why policies with this `match` limit only one of the spellings that a path has, so that a client
+/// evades them with another, and what to write instead: "route '/V1/Pay' …". Nothing if they do
+/// not.
+std::optional<std::string> WhyEvaded(std::span<const EntryMatch> match);
+
 }  // namespace weir::policy

@@ -73,8 +73,6 @@ void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out) {
     out.Counter(name, help);
     out.Sample(sum(member));
   };
-  counter("weir_allowed_total", "Requests within their limits.", &ProxyStats::allowed);
-  counter("weir_blocked_total", "Requests answered 429.", &ProxyStats::blocked);
   counter("weir_proxy_requests_total", "Requests whose head was read.", &ProxyStats::requests);
   counter("weir_proxy_rejected_total", "Requests malformed, too large or too slow.",
           &ProxyStats::rejected);

@@ -40,7 +40,7 @@ class ProxyDoor final : public net::Door {
   std::vector<std::unique_ptr<Shared>> shared_;
 };
 
-/// Collects weir_proxy_* and the counts of allowed and blocked requests.
+/// weir_proxy_*.
 void CollectProxy(const ProxyDoor& door, telemetry::TextWriter& out);
 
 }  // namespace weir::proxy

@@ -56,8 +56,6 @@ struct ProxyOptions {
 /// Counters of one reactor's proxy, written by its thread and readable from any.
 struct ProxyStats {
   std::atomic<std::uint64_t> requests{0};
-  std::atomic<std::uint64_t> allowed{0};
-  std::atomic<std::uint64_t> blocked{0};
   std::atomic<std::uint64_t> rejected{0};  ///< malformed, too large or too slow
   std::atomic<std::uint64_t> upstream_errors{0};
   std::atomic<std::uint64_t> upstream_timeouts{0};

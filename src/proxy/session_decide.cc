@@ -149,7 +149,6 @@ void Session::OnDecided() {
   }
   WriteLimitLines();
   if (!granted) return Deny();
-  Count(shared_.stats.allowed);
   BeginExchange();
 }
 
@@ -171,7 +170,6 @@ void Session::WriteLimitLines() {
 }
 
 void Session::Deny() {
-  Count(shared_.stats.blocked);
   const http::Field* accept = request_.Find(http::FieldId::kAccept);
   const filter::Denial denial = http::DenialOf(
       check_, accept == nullptr ? std::string_view() : accept->value, SystemClock::Get().Now());

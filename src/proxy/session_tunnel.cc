@@ -73,10 +73,7 @@ void Session::OnMessageDecided() {
   asking_ = false;
   if (phase_ != Phase::kTunnel) return;
   const limiter::Check& check = message_check_->check;
-  if (!check.status.ok() || !check.decision.allowed()) {
-    Count(shared_.stats.blocked);
-    return Close();
-  }
+  if (!check.status.ok() || !check.decision.allowed()) return Close();
   Count(shared_.stats.messages);
   messages_->Admit();
   // A store that answers at once is asked in a loop: a client decides how many messages it sends

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "admin/operations.h"
 #include "base/error.h"
 #include "base/lasting.h"
 #include "library/store_routes.h"
@@ -140,6 +141,7 @@ Status ProxyService::OpenPolicies() {
   const auto only = OnlyDomain(*catalog_->live().Current());
   if (config_.proxy.domain.empty() && !only) return only.error();
   domain_ = config_.proxy.domain.empty() ? *only : config_.proxy.domain;
+  WarnOfMisfits(config_, *catalog_->live().Current());
   return OpenPolicyDatabase();
 }
 
@@ -237,10 +239,15 @@ Status ProxyService::OpenProxy() {
 Status ProxyService::OpenAdmin() {
   if (config_.proxy.admin == "off") return {};
   registry_.Add(telemetry::CollectProcess);
+  registry_.Add(
+      [this](telemetry::TextWriter& out) { admin::CollectDecisions(shared_->counters, out); });
+  registry_.Add([this](telemetry::TextWriter& out) { admin::CollectConnections(*pool_, out); });
   registry_.Add([this](telemetry::TextWriter& out) { proxy::CollectProxy(*door_, out); });
   registry_.Add([this](telemetry::TextWriter& out) {
     stores_->Collect(out);
     if (tracing_) tracing_->exporter().Collect(out);
+    admin::CollectReloads(catalog_->status(), out);
+    if (policy_store_) admin::CollectPolicyStore(policy_store_->health(), out);
   });
   router_.Add("GET", "/metrics", [this](const http::Request&, const http::Reply& reply) {
     reply(Text(200, "text/plain; version=0.0.4; charset=utf-8", registry_.Render()));
@@ -270,7 +277,11 @@ void ProxyService::Start() {
   std::cout.flush();
 }
 
-Status ProxyService::Reload() { return LoadFiles(); }
+Status ProxyService::Reload() {
+  Status loaded = LoadFiles();
+  if (loaded.ok()) WarnOfMisfits(config_, *catalog_->live().Current());
+  return loaded;
+}
 
 void ProxyService::Stop() {
   stores_->Drain();

@@ -54,6 +54,13 @@ std::string Reason(CURLcode code, const char* detail, double timeout) {
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
       return "the response is not HTTP";
+    case CURLE_SSL_CONNECT_ERROR:
+      // OpenSSL's words for a first record that is none: 0A00010B, and 0A0000C6 of other versions.
+      if (said.find("wrong version number") == said.npos &&
+          said.find("packet length too long") == said.npos) {
+        return said;
+      }
+      return "the service answers without TLS: use http://";
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
       return said + "; if the service has TLS, --url must begin with https://";

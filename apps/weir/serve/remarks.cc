@@ -7,6 +7,7 @@
 #include "policy/spread.h"
 #include "policy/unreachable.h"
 #include "serve/stores.h"
+#include "telemetry/log.h"
 
 namespace weir::app {
 
@@ -21,6 +22,13 @@ std::vector<std::string> Misfits(const config::Config& config, const policy::Pol
     }
   }
   return misfits;
+}
+
+void WarnOfMisfits(const config::Config& config, const policy::PolicySet& policies) {
+  for (const std::string& misfit : Misfits(config, policies)) {
+    telemetry::Log(telemetry::Level::kWarn, "questionable policy",
+                   {{"why", std::string_view(misfit)}});
+  }
 }
 
 std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies) {

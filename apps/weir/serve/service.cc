@@ -204,6 +204,7 @@ Status Service::OpenAdmin() {
   live_.emplace(admin::LiveTotals::Options{.read = [this] { return ReadTotals(); },
                                            .on_second =
                                                [this](Nanos now) {
+                                                 LogWhenReady();
                                                  shared_->top.Collect(now);
                                                  policy_changes_->EndExpired(now);
                                                  audit_trimmer_->OnSecond(now);
@@ -280,8 +281,21 @@ void Service::Start() {
   lifecycle_.SetReady(true);
   for (const std::string& line : lines_) std::cout << line << '\n';
   std::cout.flush();
-  if (!dashboard_.empty())
-    Log(Level::kInfo, "ready", {{"dashboard", std::string_view(dashboard_)}});
+  const std::string why = admin::WhyNotReady(Readiness());
+  if (why.empty()) return LogReady();
+  Log(Level::kWarn, "listening, not ready", {{"why", std::string_view(why)}});
+  awaited_ = true;
+}
+
+void Service::LogReady() const {
+  Log(Level::kInfo, "ready", {{"dashboard", std::string_view(dashboard_)}});
+}
+
+/// Once, if it was not ready at startup.
+void Service::LogWhenReady() {
+  if (!awaited_ || !admin::WhyNotReady(Readiness()).empty()) return;
+  awaited_ = false;
+  LogReady();
 }
 
 void Service::Reload() {

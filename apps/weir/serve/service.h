@@ -3,6 +3,7 @@
 // The composition root of `weir serve`: the only place where its concrete backends meet the rest.
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -95,10 +96,11 @@ class Service {
   void AuditReset(const std::string& who, std::string_view key, const Status& outcome);
   void AddMetrics();
   Status Listen(net::Door& door, const config::Address& address);
+  void LogReady() const;
+  void LogWhenReady();
   admin::RunningTotals ReadTotals() const;
   std::optional<admin::StoreHealth> Readiness() const;
   std::array<net::DoorFigures, 3> Doors() const;
-  void WarnOfMisfits() const;
   Status OpenManagedPolicies();
   void ReloadPolicies();
   void NoteEnvoyCharge();
@@ -150,7 +152,8 @@ class Service {
   std::unique_ptr<policy::FileWatcher> watcher_;
   std::unique_ptr<ManagedPolicies> managed_;  // null: no control plane provides policies
   std::vector<std::string> lines_;
-  std::string dashboard_;  ///< its address, for a browser; empty: there is none
+  std::string dashboard_;             ///< its address, for a browser; empty: there is none
+  std::atomic<bool> awaited_{false};  ///< it listens and is not ready yet
 };
 
 }  // namespace weir::app

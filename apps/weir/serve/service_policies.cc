@@ -59,7 +59,7 @@ Status Service::OpenPolicies() {
   if (!store) return store.error();
   policy_store_ = std::move(*store);
   if (Status status = OpenManagedPolicies(); !status.ok()) return status;
-  WarnOfMisfits();
+  WarnOfMisfits(config_, *catalog_->live().Current());
   catalog_->BeforePublishing(WarnOfAnotherDomain(*database_, std::move(*domain)));
   if (config_.policies.empty()) return {};
   NoteEnvoyCharge();
@@ -122,7 +122,7 @@ std::vector<policy::yaml::Problem> Service::Reloaded(
 void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
   if (problems.empty()) {
     Log(Level::kInfo, "policies reloaded");
-    return WarnOfMisfits();
+    return WarnOfMisfits(config_, *catalog_->live().Current());
   }
   for (const policy::yaml::Problem& problem : problems) {
     const std::string text = problem.ToString();
@@ -130,11 +130,4 @@ void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) cons
         {{"problem", std::string_view(text)}});
   }
 }
-
-void Service::WarnOfMisfits() const {
-  for (const std::string& misfit : Misfits(config_, *catalog_->live().Current())) {
-    Log(Level::kWarn, "questionable policy", {{"why", std::string_view(misfit)}});
-  }
-}
-
 }  // namespace weir::app

@@ -66,7 +66,9 @@ Result<std::unique_ptr<library::DistantStore>> OpenDistant(const config::Config&
   if (!opened.ok()) return Error{opened.error().code, what + opened.error().message};
   if (const Status& answered = (*opened)->answered(); !answered.ok()) {
     const std::string message = what + WithoutSecrets(member.url) + ": " + answered.error().message;
-    if (config.distant.required) return Error{Code::kUnavailable, message};
+    if (config.distant.required || library::RefusesLogin(answered.error())) {
+      return Error{Code::kUnavailable, message};
+    }
     Log(Level::kError, "started without the store; on_store_error decides",
         {{"error", std::string_view(message)}});
   }

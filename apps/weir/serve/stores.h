@@ -98,6 +98,8 @@ class Stores {
 /// Likely mistakes: policies that no request can match, and those that the store which
 /// config.store names cannot charge together, though they may meet.
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
+/// Logs them.
+void WarnOfMisfits(const config::Config& config, const policy::PolicySet& policies);
 /// Not a mistake, but good to know beforehand: policies that a Redis Cluster charges
 /// one after the other, because only several descriptors of one request match them.
 std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies);

@@ -8,6 +8,7 @@
 #include "admin/postgres/policy_store.h"
 #include "admin/postgres/sql.h"
 #include "admin/sql/sql_ledger.h"
+#include "drivers/postgres/login.h"
 #include "drivers/postgres/migration.h"
 
 namespace weir::policy::postgres {
@@ -159,6 +160,7 @@ void PostgresSession::Listen(std::function<void()> heard) {
 
 Result<std::unique_ptr<PolicyStore>> Open(const std::string& url, Catalog& catalog,
                                           shared::Options options) {
+  if (const Status login = weir::postgres::CheckLogin(url); !login.ok()) return login.error();
   auto session = std::make_unique<PostgresSession>(url, options.patience);
   return shared::SharedPolicyStore::Open(std::make_unique<sql::SqlLedger>(std::move(session)),
                                          catalog, std::move(options));

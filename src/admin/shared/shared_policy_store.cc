@@ -33,6 +33,7 @@ Result<std::unique_ptr<PolicyStore>> SharedPolicyStore::Open(std::unique_ptr<Led
 Status SharedPolicyStore::Start() {
   if (Status read = Refresh(); !read.ok()) {
     if (options_.required || !IsAway(read.error())) return WithAdvice(read.error());
+    Report("the policy database is down", read.error().message);
     if (Status put = Remember(); !put.ok()) return put;
   }
   SaveWhenDue(/*now=*/true);
@@ -42,7 +43,9 @@ Status SharedPolicyStore::Start() {
 }
 
 Error SharedPolicyStore::WithAdvice(Error error) const {
-  if (!IsAway(error) && !options_.migrate)
+  const bool refused =
+      error.code == Code::kUnauthenticated || error.code == Code::kPermissionDenied;
+  if (!IsAway(error) && !refused && !options_.migrate)
     error.message += "; create the tables with `weir migrate`";
   return error;
 }
@@ -310,7 +313,8 @@ void SharedPolicyStore::NoteHealth(const Status& status) {
     health_.up = up_;
     if (!up_) health_.last_error = problem_.message;
   }
-  if (first ? up_ : was_up == up_) return;
+  // The first result is for Start to report, which may end the service.
+  if (first || was_up == up_) return;
   if (up_) return Report("the policy database is back");
   Report(known ? "the policy database is down; the last known policies stay in force"
                : "the policy database is down",

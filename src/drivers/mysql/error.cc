@@ -27,6 +27,7 @@ Code CodeOf(unsigned number) noexcept {
       return Code::kDeadlineExceeded;
     case 1044:
     case 1045:
+    case 1049:  // no such database
     case 1142:
     case 1227:
     case 1698:
@@ -34,8 +35,6 @@ Code CodeOf(unsigned number) noexcept {
     case 3118:  // the account is locked
     case 3159:  // the server requires TLS
       return Code::kPermissionDenied;
-    case 1049:  // no such database
-      return Code::kFailedPrecondition;
     case 1153:  // larger than max_allowed_packet
       return Code::kResourceExhausted;
     default:

@@ -103,8 +103,11 @@ void Connection::Session::Poll() {
 
 void Connection::Session::Refused() {
   const ConnectError error = ReadConnectError(PQerrorMessage(handle_));
-  const bool not_let_in = error.sqlstate.starts_with("28");
-  Lose({not_let_in ? options_.refused : Code::kUnavailable, "postgres: " + error.message});
+  Code code = Code::kUnavailable;
+  if (error.sqlstate.starts_with("28")) code = options_.refused;
+  const bool no_database = error.sqlstate == "3D000";
+  if (no_database && options_.refused != code) code = Code::kPermissionDenied;
+  Lose({code, "postgres: " + error.message});
 }
 
 void Connection::Session::Opened() {

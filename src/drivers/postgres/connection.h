@@ -30,7 +30,8 @@ struct ConnectionOptions {
   /// again without delay.
   std::chrono::milliseconds reconnect_delay{200};
   std::chrono::milliseconds longest_reconnect_delay{1000};
-  /// The code of errors when the server does not admit this user, or not with this password.
+  /// The code of errors when the server does not admit this user, or not with this password. If it
+  /// is another one than kUnavailable, a missing database is kPermissionDenied.
   Code refused = Code::kUnavailable;
   /// Settings of the session, e.g. "-c jit=off"; the url's own `options` go before them.
   std::string session = {};

@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, kResults> kResultNames = {
 
 Response UnknownUser(std::string_view user) {
   return ErrorResponse(404, "no configuration exists for user '" + std::string(user) +
-                                "'; create it with POST /api/config");
+                                "'; create it with `weir notify config` (POST /api/config)");
 }
 
 Response UnknownChannel(std::string_view user, std::string_view channel) {

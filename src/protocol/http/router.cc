@@ -115,6 +115,20 @@ std::optional<std::size_t> Router::FindBatched(std::string_view path) const noex
   return node == nullptr ? std::nullopt : node->batched;
 }
 
+/// Where a caller finds the paths that there are.
+std::string Router::Known() const {
+  constexpr std::string_view kList = "/admin/routes";
+  const Node* const list = FindLiteral(kList);
+  if (list != nullptr && list->Find("GET") != nullptr) {
+    return "see GET " + std::string(kList) + " for the list";
+  }
+  std::string known = "known are";
+  for (const auto& [method, path] : routes_) {
+    known += (known.ends_with(" are") ? " " : ", ") + method + " " + path;
+  }
+  return known;
+}
+
 void Router::Dispatch(http::Request& request, http::Reply reply) const {
   const Node* node = root_.get();
   std::string_view rest = request.path;
@@ -135,8 +149,7 @@ void Router::Dispatch(http::Request& request, http::Reply reply) const {
     request.params.push_back(std::move(*decoded));
   }
   if (node == nullptr || !rest.empty() || node->handlers.empty()) {
-    reply(http::ErrorResponse(404, "no such path: " + std::string(request.path) +
-                                       "; see GET /admin/routes for the list"));
+    reply(http::ErrorResponse(404, "no such path: " + std::string(request.path) + "; " + Known()));
     return;
   }
   const Node::Entry* entry = node->Find(request.method);

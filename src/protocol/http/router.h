@@ -56,6 +56,7 @@ class Router {
  private:
   struct Node;
   Node* Make(std::string_view method, std::string_view pattern);
+  std::string Known() const;
   const Node* FindLiteral(std::string_view path) const noexcept;
 
   std::unique_ptr<Node> root_;

@@ -22,7 +22,7 @@ std::string ExhaustedMessage(const std::string& config) {
 
 std::string CancelledMessage(const Slot& slot) {
   return "eventId: '" + slot.event_id +
-         "' was cancelled; POST /api/v1/slots/{eventId}/restore restores it";
+         "' was cancelled; `weir slots restore` (POST /api/v1/slots/{eventId}/restore) restores it";
 }
 
 // If nothing else differs, the payload does, which the answer does not contain.
@@ -110,7 +110,8 @@ Response UnknownConfig(const std::string& name) {
     return ErrorResponse(404, "configName: the event's config is not active; name another one");
   }
   return ErrorResponse(404, "configName: there is no active config '" + name +
-                                "'; create it with POST /admin/rate-limit/config");
+                                "'; create it with `weir slots config set` (POST "
+                                "/admin/rate-limit/config)");
 }
 
 Response AnswerResponse(const Answer& answer, const Ask& ask) {

@@ -110,8 +110,9 @@ Response UnknownEvent(const std::string& event) {
 
 Response EventError(const Error& error, const std::string& event) {
   if (error.code != Code::kFailedPrecondition) return ErrorResponse(error);
-  return ErrorResponse(409, "eventId: '" + event + "' is " + error.message +
-                                ", which does not allow this; see GET /api/v1/slots/{eventId}");
+  return ErrorResponse(
+      409, "eventId: '" + event + "' is " + error.message +
+               ", which does not allow this; see `weir slots show` (GET /api/v1/slots/{eventId})");
 }
 
 void ExecutionApi::Look(const Request& request, Reply reply) {

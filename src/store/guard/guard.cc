@@ -81,6 +81,11 @@ void Guard::NoteSuccess(std::uint32_t part) noexcept {
   last_success_.store(clock_.Now(), std::memory_order_relaxed);
 }
 
+void Guard::SetAwaited(bool awaited) {
+  const std::lock_guard lock(mutex_);
+  awaited_ = awaited;
+}
+
 void Guard::NoteError(std::uint32_t part, const Error& error) {
   up_.fetch_and(~(std::uint64_t{1} << part), std::memory_order_relaxed);
   const Nanos now = clock_.Now();
@@ -89,6 +94,7 @@ void Guard::NoteError(std::uint32_t part, const Error& error) {
   last_error_at_ = now;
   if (now - logged_at_ < kLogEvery) return;
   logged_at_ = now;
+  if (awaited_) return;
   Say(Level::kWarn, "the store is not responding; on_store_error decides",
       {{"error", std::string_view(error.message)}});
 }

@@ -88,6 +88,9 @@ class Guard {
   /// The same, announced by another node.
   void OnForgotten(std::span<const std::uint64_t> hashes);
 
+  /// While true, errors are not logged: the caller waits for the first answer, and reports why
+  /// there is none.
+  void SetAwaited(bool awaited);
   void NoteSuccess(std::uint32_t part) noexcept;
   void NoteError(std::uint32_t part, const Error& error);
   /// The store is up, but cannot decide the application for `key`.
@@ -136,6 +139,7 @@ class Guard {
   std::string last_error_;
   Nanos last_error_at_ = 0;
   Nanos logged_at_ = 0;
+  bool awaited_ = false;
   Nanos undecided_logged_at_ = 0;
   std::array<Nanos, kMaxParts> away_since_{};  // 0: it is up
 };

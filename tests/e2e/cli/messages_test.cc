@@ -284,6 +284,20 @@ TEST_F(Messages, AFileOfTheCommandLineThatCannotBeUsedIsNamed) {
   EXPECT_THAT(beat.error_output, HasSubstr(folder + ": not a file"));
 }
 
+TEST_F(Messages, AServiceWithoutTlsIsNamedAsOne) {
+  const std::string here = "127.0.0.1:" + std::to_string(port_);
+  const RunResult run = Weir({"check", "a", "--url", "https://" + here});
+  EXPECT_EQ(run.exit_code, kUnreachable);
+  EXPECT_THAT(run.error_output, EndsWith("the service answers without TLS: use http://\n"));
+}
+
+TEST_F(Messages, CommandsNameCommands) {
+  EXPECT_THAT(Weir({"notify", "send", "nobody", "hi"}).error_output,
+              HasSubstr("create it with `weir notify config`"));
+  EXPECT_THAT(Weir({"slots", "assign", "e-1", "--config", "none"}).error_output,
+              HasSubstr("create it with `weir slots config"));
+}
+
 TEST_F(Messages, ASenderSaysWhatIsWrongBeforeItWaitsForKafka) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
       {{"--broker", "foo"}, "--broker foo: "},

@@ -2,10 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "telemetry/log.h"
 
 namespace weir::access {
 namespace {
@@ -109,6 +114,24 @@ TEST_F(GateTest, AnAddressWithManyWrongKeysIsNotHeardForAWhile) {
   EXPECT_EQ(Ask("guess", Operation::kRead), Verdict::kKeyWrong);
   EXPECT_EQ(Ask("guess", Operation::kRead), Verdict::kSlowedDown);
   EXPECT_EQ(gate_.wrong_keys(), std::uint64_t{Gate::kWrongKeys} + 1);
+}
+
+TEST_F(GateTest, TheLogSaysAtOnceThatAnAddressIsSlowedDown) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  telemetry::ConfigureLog({.format = telemetry::LogFormat::kJson, .fd = pipe[1]});
+  for (int i = 0; i < 31; ++i) Ask("guess " + std::to_string(i), Operation::kRead);
+  clock_.Advance(Gate::kWrongKeyEvery);
+  EXPECT_EQ(Ask("guess", Operation::kRead), Verdict::kKeyWrong);
+  telemetry::FlushLog();
+  telemetry::ConfigureLog({});
+  std::string text(65536, '\0');
+  text.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(read(pipe[0], text.data(), text.size()), 0)));
+  for (const int end : pipe) close(end);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("wrong_keys":1,"slowed_down":"no"})"));
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("wrong_keys":10,"slowed_down":"yes"})"));
 }
 
 TEST_F(GateTest, WhoHasShownAKeyIsNotLockedOutByANeighbour) {

@@ -115,10 +115,77 @@ TEST_F(Observed, ARefusalIsLogged) {
   EXPECT_THAT(Logged(), Not(HasSubstr("limited")));
   asked.On(*limiter);
   const std::string text = Logged();
-  EXPECT_THAT(text, HasSubstr(R"("message":"limited","request_id":"r-1","door":"http",)"
-                              R"("key":"<user:42>","policy":"one","retry_after_ms":10000,)"
-                              R"("suppressed":0,"trace_id":"0123456789abcdef0000000000000001",)"
-                              R"("span_id":"0000000000000002"})"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"("message":"limited","request_id":"r-1","door":"http",)"
+                R"("key":"<user:42>","domain":"default","policy":"one","retry_after_ms":10000,)"
+                R"("suppressed":0,"trace_id":"0123456789abcdef0000000000000001",)"
+                R"("span_id":"0000000000000002"})"));
+}
+
+TEST_F(Observed, ARefusalWithoutTheStoreSaysWhatDecidedIt) {
+  LogFrom(telemetry::Level::kInfo);
+  world_.Publish(R"(
+domain: api
+policies:
+  - name: one
+    match: {user: "*"}
+    quota: {fixed_window: {limit: 1, window: 10s}}
+    on_store_error: deny
+)");
+  PolicyLimiter cut_off(world_.shared(), std::make_unique<AbsentStore>());
+  Asked asked = Asked::For({{"user", "42"}});
+  asked.check.request.domain = "api";
+  EXPECT_FALSE(asked.On(cut_off).decision.allowed());
+  EXPECT_THAT(Logged(), HasSubstr(R"("domain":"api","policy":"one","degraded":"deny",)"));
+}
+
+TEST_F(Observed, WhatAShadowPolicyWouldRefuseIsLogged) {
+  LogFrom(telemetry::Level::kInfo);
+  world_.Publish(R"(
+policies:
+  - name: trial
+    match: {user: "*"}
+    quota: {fixed_window: {limit: 1, window: 10s}}
+    shadow: true
+)");
+  world_.shared().observe.refusals_per_second = 1;
+  auto limiter = world_.NewLimiter();
+  Asked asked = Asked::For({{"user", "42"}});
+  asked.check.origin = {.door = "proxy", .request_id = "r-1", .trace = {}};
+  asked.On(*limiter);
+  EXPECT_THAT(Logged(), Not(HasSubstr("limited")));
+  EXPECT_TRUE(asked.On(*limiter).decision.allowed());
+  EXPECT_THAT(Logged(), HasSubstr(R"("message":"limited in shadow","request_id":"r-1",)"
+                                  R"("door":"proxy","key":"user:42","domain":"default",)"
+                                  R"("policy":"trial","retry_after_ms":10000,"suppressed":0})"));
+  asked.On(*limiter);
+  asked.On(*limiter);
+  EXPECT_THAT(Logged(), Not(HasSubstr("limited"))) << "one line a second";
+}
+
+TEST_F(Observed, ABucketThatSeveralDescriptorsShareIsLoggedOnceInShadow) {
+  LogFrom(telemetry::Level::kInfo);
+  world_.Publish(R"(
+policies:
+  - name: trial
+    match: {user: "*"}
+    quota: {fixed_window: {limit: 1, window: 10s}}
+    shadow: true
+)");
+  auto limiter = world_.NewLimiter();
+  Asked::For({{"user", "42"}}).On(*limiter);
+  LogFrom(telemetry::Level::kInfo);
+  const policy::Entry plain[] = {{"user", "42"}, {"route", "/pay"}};
+  const policy::Entry slash[] = {{"user", "42"}, {"route", "/pay/"}};
+  const policy::Descriptor both[] = {plain, slash};
+  Asked asked = Asked::For({});
+  asked.check.request.descriptors = both;
+  asked.On(*limiter);
+  const std::string text = Logged();
+  const std::size_t first = text.find("limited in shadow");
+  EXPECT_NE(first, text.npos);
+  EXPECT_EQ(text.find("limited in shadow", first + 1), text.npos);
 }
 
 TEST_F(Observed, ARequestWithoutAnIdGetsOne) {

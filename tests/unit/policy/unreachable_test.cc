@@ -55,6 +55,21 @@ TEST(Unreachable, ValuesThatNoDoorSendsAreWarnedOf) {
               ElementsAre(HasSubstr("without the query")));
 }
 
+TEST(Unreachable, RoutesThatLimitOneSpellingOfAPathAreWarnedOf) {
+  EXPECT_THAT(
+      Warnings({"name: a, match: {route: /V1/Pay/}", "name: b, match: {route: '/V1/Pay/*'}",
+                "name: c, match: {user: '*', route: /v1//pay}"}),
+      ElementsAre(
+          "p.yaml:2:5: policy 'a' can be evaded: route '/V1/Pay/' is one spelling of the path; for "
+          "`weir proxy` and GET /v1/auth write '/v1/pay', which covers all of them",
+          AllOf(HasSubstr("route '/V1/Pay/*' is"), HasSubstr("write '/v1/pay/*', which")),
+          HasSubstr("write '/v1/pay', which")));
+  EXPECT_THAT(Warnings({"name: a, match: {route: /}", "name: b, match: {route: /a%2Fb}",
+                        "name: c, match: {route: /v1/pay/*}", "name: d, match: {route: '/*'}",
+                        "name: e, match: {route: Checkout}", "name: f, match: {user: Ada/}"}),
+              IsEmpty());
+}
+
 TEST(Unreachable, PoliciesThatReplaceEachOtherAreWarnedOf) {
   const std::string a = "name: a, match: {user: '*'}, replaces: [b]";
   const std::string c = "name: c, match: {tenant: '*'}";

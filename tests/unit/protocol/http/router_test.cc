@@ -66,6 +66,26 @@ TEST_F(RouterTest, AnswersUnknownPathsWith404) {
   }
 }
 
+TEST_F(RouterTest, SaysWhereToFindThePathsThatThereAre) {
+  Router two;
+  const auto none = [](const http::Request&, const http::Reply& reply) { reply({}); };
+  two.Add("GET", "/metrics", none);
+  two.Add("GET", "/healthz", none);
+  const auto said = [&two] {
+    http::Request request;
+    request.method = "GET";
+    request.path = "/x";
+    std::string body;
+    two.Dispatch(request, [&body](http::Response response) { body = std::move(response.body); });
+    return body;
+  };
+  EXPECT_NE(said().find("\"no such path: /x; known are GET /metrics, GET /healthz\""),
+            std::string::npos)
+      << said();
+  two.Add("GET", "/admin/routes", none);
+  EXPECT_NE(said().find("no such path: /x; see GET /admin/routes for the list"), std::string::npos);
+}
+
 TEST_F(RouterTest, AnswersOtherMethodsWith405AndAllow) {
   const http::Response response = Ask("PUT", "/admin/policies");
   EXPECT_EQ(response.status, 405);
