@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 
@@ -41,6 +42,19 @@ std::string Shown(std::string_view text, std::size_t columns) {
     used += width;
   }
   return out;
+}
+
+std::string ShellWord(std::string_view text) {
+  std::string shown = Shown(text);
+  const bool plain = std::ranges::all_of(shown, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-_.:/@,+%=").find(c) != std::string_view::npos;
+  });
+  if (plain && !shown.empty()) return shown;
+  for (std::size_t at = shown.find('\''); at != std::string::npos; at = shown.find('\'', at + 4)) {
+    shown.replace(at, 1, R"('\'')");
+  }
+  return "'" + shown + "'";
 }
 
 std::size_t Columns(std::string_view text) {

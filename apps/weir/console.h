@@ -18,6 +18,9 @@ inline constexpr std::size_t kWhole = std::size_t{4} * 4096;
 /// become \n, \x1b or \u{202e}. Texts of more than `columns` are cut and end in "…".
 std::string Shown(std::string_view text, std::size_t columns = kWhole);
 
+/// The text as one word of a shell's command line, in quotes if it needs them; see Shown.
+std::string ShellWord(std::string_view text);
+
 /// How many columns a text takes, counting each character of it as one.
 std::size_t Columns(std::string_view text);
 

@@ -125,6 +125,11 @@ describe('steering', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Find it in all buckets' }).click();
     await page.getByRole('rowheader', { name: 'api/per-user|user:77' }).waitFor();
     assert.equal(await page.getByLabel('Contains').inputValue(), '77');
+    // What an entry alone does not show.
+    await page.getByLabel('Key or request').fill('domain=api user=77 pln=basic');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText("no policy looks at 'pln'").waitFor();
+    await page.locator('.pill', { hasText: 'has room here' }).waitFor();
     await open('policies');
     quiet();
   });
