@@ -98,8 +98,9 @@ class Stores {
 /// Likely mistakes: policies that no request can match, and those that the store which
 /// config.store names cannot charge together, though they may meet.
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
-/// Not a mistake, but good to know beforehand: policies that a Redis Cluster charges
-/// one after the other, because only several descriptors of one request match them.
+/// Not a mistake, but good to know beforehand: policies whose leases may lose permits for long, and
+/// those that a Redis Cluster charges one after the other, because only several descriptors of one
+/// request match them.
 std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app
