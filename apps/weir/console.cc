@@ -76,6 +76,8 @@ void Table::Add(const std::vector<std::string>& row) {
   for (const std::string& cell : row) cells.push_back(Shown(cell, widest_));
 }
 
+std::string Table::ToList() const { return ToString() + (rows_.size() > 1 ? "" : "(none)\n"); }
+
 std::string Table::ToString() const {
   std::vector<std::size_t> widths(right_.size(), 0);
   for (const auto& row : rows_) {

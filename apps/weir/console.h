@@ -32,6 +32,8 @@ class Table {
   explicit Table(std::vector<std::string> head, std::size_t widest = kWhole);
   void Add(const std::vector<std::string>& row);
   std::string ToString() const;
+  /// As a list, which says so if it is empty.
+  std::string ToList() const;
 
  private:
   const std::size_t widest_;
