@@ -227,7 +227,7 @@ describe('steering', { concurrency: false }, () => {
     await dialog().getByText('Enter a time in the future, or none.').waitFor();
     await dialog().getByLabel('Ends').fill('2099-01-01T00:00:30');
     await dialog().getByRole('button', { name: 'Enforce' }).click();
-    await row.getByText(/by override until .*2099/).waitFor();
+    const until = await row.getByText(/by override until .*2099/).innerText();
     await row.getByText('enforced', { exact: true }).waitFor();
     assert.equal(await allowed(), false);
     assert.equal(await page.locator('tbody tr').count(), 1); // the override has no row of its own
@@ -242,6 +242,8 @@ describe('steering', { concurrency: false }, () => {
     assert.equal(await allowed(), true);
     await open('audit');
     await page.getByRole('rowheader', { name: 'web/on-trial' }).first().waitFor();
+    // In the same zone as everywhere on the pages.
+    await page.locator('.diff', { hasText: until.replace(/^.* until /, '') }).first().waitFor();
     quiet();
   });
 
