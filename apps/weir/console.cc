@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 
@@ -43,6 +44,19 @@ std::string Shown(std::string_view text, std::size_t columns) {
   return out;
 }
 
+std::string ShellWord(std::string_view text) {
+  std::string shown = Shown(text);
+  const bool plain = std::ranges::all_of(shown, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-_.:/@,+%=").find(c) != std::string_view::npos;
+  });
+  if (plain && !shown.empty()) return shown;
+  for (std::size_t at = shown.find('\''); at != std::string::npos; at = shown.find('\'', at + 4)) {
+    shown.replace(at, 1, R"('\'')");
+  }
+  return "'" + shown + "'";
+}
+
 std::size_t Columns(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
@@ -61,6 +75,8 @@ void Table::Add(const std::vector<std::string>& row) {
   std::vector<std::string>& cells = rows_.emplace_back();
   for (const std::string& cell : row) cells.push_back(Shown(cell, widest_));
 }
+
+std::string Table::ToList() const { return ToString() + (rows_.size() > 1 ? "" : "(none)\n"); }
 
 std::string Table::ToString() const {
   std::vector<std::size_t> widths(right_.size(), 0);

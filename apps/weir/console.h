@@ -18,6 +18,9 @@ inline constexpr std::size_t kWhole = std::size_t{4} * 4096;
 /// become \n, \x1b or \u{202e}. Texts of more than `columns` are cut and end in "…".
 std::string Shown(std::string_view text, std::size_t columns = kWhole);
 
+/// The text as one word of a shell's command line, in quotes if it needs them; see Shown.
+std::string ShellWord(std::string_view text);
+
 /// How many columns a text takes, counting each character of it as one.
 std::size_t Columns(std::string_view text);
 
@@ -29,6 +32,8 @@ class Table {
   explicit Table(std::vector<std::string> head, std::size_t widest = kWhole);
   void Add(const std::vector<std::string>& row);
   std::string ToString() const;
+  /// As a list, which says so if it is empty.
+  std::string ToList() const;
 
  private:
   const std::size_t widest_;

@@ -17,7 +17,7 @@ std::string WithoutZeros(std::string text) {
   return text;
 }
 
-std::string RangeInWords(std::string wrong, const WhereToLook& where) {
+std::string RangeInWords(std::string wrong, const WhatIsExpected& what, const WhereToLook& where) {
   static constexpr std::string_view kValue = ": Value ";
   static constexpr std::string_view kNotIn = " not in range ";
   const std::size_t value = wrong.find(kValue);
@@ -31,7 +31,8 @@ std::string RangeInWords(std::string wrong, const WhereToLook& where) {
   const std::size_t begin = value + kValue.size();
   const std::string name = wrong.substr(0, value);
   const std::string got = wrong.substr(begin, range - begin);
-  return name + ": expected a number " + bounds + ", got '" + got + "'" + where(name, got);
+  return name + ": expected " + what(name) + " " + bounds + ", got '" + got + "'" +
+         where(name, got);
 }
 
 }  // namespace weir::app

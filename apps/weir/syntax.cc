@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/duration.h"
-#include "base/nearest.h"
 #include "command.h"
+#include "complaint.h"
 #include "range_words.h"
 #include "telemetry/version.h"
 
@@ -61,120 +61,6 @@ void AddCommands(CLI::App& program) {
 /// The group of options that the help does not show. Not CLI11's own for that, "": errors would not
 /// name them.
 constexpr const char* kHidden = "hidden";
-
-/// How CLI11 begins when the value of an option is not a number.
-constexpr std::string_view kNoConversion = "Could not convert: ";
-
-/// `; did you mean --http?`, or nothing if no candidate is near.
-std::string Suggestion(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::vector<std::string_view> views(candidates.begin(), candidates.end());
-  const auto nearest = Nearest(word, views);
-  return nearest ? "; did you mean " + std::string(*nearest) + "?" : std::string();
-}
-
-std::string UnknownOption(const CLI::App& app, const std::string& option) {
-  std::vector<std::string> known;
-  for (const CLI::Option* one : app.get_options()) {
-    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
-  }
-  return option + ": no such option" + Suggestion(option, known);
-}
-
-std::string UnknownCommand(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
-  return word + ": no such command" + Suggestion(word, known);
-}
-
-const CLI::App* Subcommand(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* one : app.get_subcommands({})) {
-    if (one->get_name() == name) return one;
-  }
-  return nullptr;
-}
-
-/// The command that the words name, as far as it exists, and the first unknown word.
-struct Reading {
-  const CLI::App* app;
-  std::string path;
-  std::string unknown;
-};
-
-Reading Read(const CLI::App& program, const std::vector<std::string>& words) {
-  Reading read{&program, program.get_name(), ""};
-  for (const std::string& word : words) {
-    const std::string option = word.substr(0, word.find('='));
-    if (option.starts_with("--")) {
-      if (read.app->get_option_no_throw(option) != nullptr) continue;
-      read.unknown = UnknownOption(*read.app, option);
-      break;
-    }
-    if (word.starts_with('-') || read.app->get_require_subcommand_min() == 0) continue;
-    const CLI::App* next = Subcommand(*read.app, word);
-    if (next == nullptr) {
-      read.unknown = UnknownCommand(*read.app, word);
-      break;
-    }
-    read.app = next;
-    read.path += " " + word;
-  }
-  return read;
-}
-
-/// Where numbers of this kind are listed, if the option says it: "ID of the change; see weir
-/// audit".
-std::string WhereToFind(const CLI::App& app, const std::string& name, const std::string& value) {
-  const CLI::Option* option = app.get_option_no_throw(name);
-  const std::string about = option == nullptr ? "" : option->get_description();
-  const std::size_t see = about.find("; see ");
-  if (see == std::string::npos) return "";
-  const std::string list = about.substr(see + 6);
-  const bool by_name = list == "weir audit" && !value.empty();
-  return "; see `" + list + (by_name ? " " + value : "") + "`";
-}
-
-std::string AtMost(int values) {
-  if (values == 1) return "may be given only once";
-  return "takes at most " + std::to_string(values) + " values";
-}
-
-/// What is wrong with the command line, in our words where CLI11's would not be clear, and
-/// where to read more.
-std::string Complaint(const CLI::App& program, const std::vector<std::string>& words,
-                      const CLI::ParseError& error) {
-  const Reading read = Read(program, words);
-  std::string wrong = error.what();
-  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-  const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  // The value after an unknown option is taken for an argument, which it may not fit.
-  const bool unfit = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
-                     dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
-  if ((extra || missing || unfit) && !read.unknown.empty()) {
-    wrong = read.unknown;
-  } else if (missing && read.app->get_require_subcommand_min() > 0) {
-    wrong = "a subcommand is required";
-  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    const std::string option = wrong.substr(0, wrong.find(':'));
-    if (const CLI::Option* known = read.app->get_option_no_throw(option)) {
-      const bool too_many = wrong.find("At Most") != std::string::npos;
-      wrong = option + ": " +
-              (too_many ? AtMost(known->get_items_expected_max()) : "requires a value") + ": ";
-      wrong += known->get_description();
-    }
-  } else if (wrong.starts_with(kNoConversion) && wrong.find(" = ") != std::string::npos) {
-    const std::size_t equals = wrong.find(" = ");
-    const std::string name = wrong.substr(kNoConversion.size(), equals - kNoConversion.size());
-    const std::string value = wrong.substr(equals + 3);
-    wrong = name + ": expected a number, got '" + value + "'" + WhereToFind(*read.app, name, value);
-  } else if (unfit) {
-    wrong =
-        RangeInWords(std::move(wrong), [&read](const std::string& name, const std::string& got) {
-          const bool is_number = got.find_first_not_of("-.0123456789") == std::string::npos;
-          return WhereToFind(*read.app, name, is_number ? "" : got);
-        });
-  }
-  return "weir: " + wrong + "\nsee `" + read.path + " --help`\n";
-}
 
 /// One line for each option: its name, its argument, its default; then its meaning.
 ///
@@ -236,11 +122,19 @@ Option Option::Between(double least, double most) {
   }));
 }
 Option Option::OneOf(std::vector<std::string> values) {
-  return Option(option_->check(CLI::IsMember(std::move(values))));
+  return Option(option_->check([values = std::move(values)](const std::string& text) {
+    if (std::ranges::find(values, text) != values.end()) return std::string();
+    std::string all;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) all += i + 1 == values.size() ? " or " : ", ";
+      all += values[i];
+    }
+    return "expected " + all + ", got '" + text + "'" + Suggestion(text, values);
+  }));
 }
 Option Option::ExistingFile() { return Option(option_->check(CLI::ExistingFile)); }
 Option Option::AllowUnits() {
-  option_->description(option_->get_description() + " (or 500ms, 2m)");
+  option_->description(option_->get_description() + kUnits);
   return Option(option_->transform([](std::string text) {
     const Result<std::chrono::nanoseconds> time = ParseDuration(text);
     if (!time.ok()) return text;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "admin/admin.h"
+#include "admin/explain_notes.h"
 #include "admin/subject.h"
 #include "admin/throttled.h"
 #include "base/boot_clock.h"
@@ -35,6 +36,7 @@ struct Asked {
   policy::Request request;
   std::vector<std::shared_ptr<const limiter::Assigned>> assigned;
   std::string hint;                                          ///< if no policy applies
+  ExplainNotes notes;                                        ///< what it leaves out
   std::map<std::string, store::HeldHere, std::less<>> held;  ///< of buckets that may be leased
   http::Reply reply;
 };
@@ -97,6 +99,14 @@ void AppendPolicy(JsonWriter& json, const Asked& asked, const limiter::Explained
   json.EndObject();
 }
 
+void AppendNotes(JsonWriter& json, const ExplainNotes& notes) {
+  if (!notes.search.empty()) json.Field("search", notes.search);
+  if (notes.sentences.empty()) return;
+  json.Key("notes").BeginArray();
+  for (const std::string& sentence : notes.sentences) json.Value(sentence);
+  json.EndArray();
+}
+
 http::Response ToResponse(const Asked& asked, const limiter::Explanation& explanation) {
   if (!explanation.status.ok()) return http::ErrorResponse(explanation.status.error());
   http::Response response;
@@ -113,6 +123,7 @@ http::Response ToResponse(const Asked& asked, const limiter::Explanation& explan
                  : "CL.THROTTLE decides by the limit of each command; a check of this key: " +
                        explanation.why);
   if (!asked.hint.empty()) json.Field("hint", asked.hint);
+  AppendNotes(json, asked.notes);
   json.Key("policies").BeginArray();
   for (const limiter::ExplainedPolicy& policy : explanation.policies) {
     AppendPolicy(json, asked, policy);
@@ -169,9 +180,17 @@ std::string NoteOf(const policy::PolicySet& policies, const Asked& asked) {
          implied + "', where no policy applies to it";
 }
 
+ExplainNotes NotesOf(const policy::PolicySet& set, const Asked& asked, bool applies) {
+  if (!asked.described) return NotesOnKey(set, asked.subject.key);
+  const policy::Descriptor entries = asked.described->descriptor;
+  if (!applies && asked.subject.domain.empty()) return NotesOnAnyDomain(set, entries);
+  return NotesOn(set, asked.domain, entries, /*misspelt=*/applies);
+}
+
 void ExplainRequest(const AdminParts& parts, limiter::PolicyLimiter& limiter,
                     const std::shared_ptr<Asked>& asked) {
   limiter::Explain(limiter, asked->request, [&parts, &limiter, asked](const auto& explanation) {
+    asked->notes = NotesOf(*limiter.policies(), *asked, !explanation.policies.empty());
     if (explanation.policies.empty()) {
       const policy::Descriptor entries =
           asked->described ? asked->described->descriptor : policy::Descriptor();

@@ -2,6 +2,7 @@
 
 #include "algorithm/algorithms.h"
 #include "base/error.h"
+#include "policy/long_leases.h"
 #include "policy/unreachable.h"
 
 namespace weir::http {
@@ -57,6 +58,13 @@ void NoteUnmet(const policy::StoredPolicy& policy, const GivenFields& given,
   }
 }
 
+void NoteLease(const policy::StoredPolicy& policy, std::vector<std::string>& warnings) {
+  if (policy.type.is_override() || policy.unlimited) return;
+  const std::string loss = policy::LongLeaseOf(policy.mode, policy.type.algorithm(),
+                                               std::chrono::seconds(policy.window_seconds));
+  if (!loss.empty()) warnings.push_back("mode: leased: " + loss);
+}
+
 }  // namespace
 
 Status CheckSpan(const policy::StoredPolicy& policy, const GivenFields& given) {
@@ -76,6 +84,7 @@ std::vector<std::string> PolicyWarnings(const policy::StoredPolicy& policy,
   std::vector<std::string> warnings = UnusedNumbers(policy, given);
   NoteMissing(policy, given, warnings);
   NoteUnmet(policy, given, warnings);
+  NoteLease(policy, warnings);
   const bool counts = !policy.unlimited && !policy.type.is_override() && !policy.overdraw;
   if (counts && policy.cost > policy.capacity) {
     warnings.push_back("every request is refused: each costs " + std::to_string(policy.cost) +

@@ -93,7 +93,7 @@ class Reader {
       if (parsed) {
         policy.on_store_error = *parsed;
       } else {
-        report_.Add(rule->mark, "default_policy.on_store_error: expected allow, deny or local");
+        AddWrongName(*rule, "default_policy.on_store_error", {"allow", "deny", "local"}, report_);
       }
     }
     policy.source = report_.file();

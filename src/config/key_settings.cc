@@ -1,6 +1,7 @@
 #include "config/key_settings.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -25,6 +26,10 @@ std::optional<Digest> ParseDigest(std::string_view hex) {
   }
   return digest;
 }
+
+/// What access.open takes.
+constexpr std::array<std::string_view, 6> kOpenable = {"none",  "check",        "give_back",
+                                                       "slots", "slots_change", "send"};
 
 constexpr std::string_view kDigestPrefix = "sha256:";
 
@@ -123,8 +128,8 @@ Status SetOpen(std::vector<access::Operation>& open, Texts texts) {
     if (text == "none" && texts.size() == 1) return {};
     const auto operation = access::ParseOpenable(text);
     if (!operation) {
-      return Error{Code::kInvalidArgument,
-                   "expected none, or some of check, give_back, slots, slots_change and send"};
+      return Expected("none, or some of check, give_back, slots, slots_change and send", text,
+                      kOpenable);
     }
     open.push_back(*operation);
   }

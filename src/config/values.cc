@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/duration.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/url.h"
 
@@ -16,6 +17,15 @@ using std::chrono::milliseconds;
 Error Expected(std::string_view expected, std::string_view got) {
   return Error{Code::kInvalidArgument, "expected " + std::string(expected) + ", got '" +
                                            std::string(got.substr(0, 64)) + "'"};
+}
+
+Error Expected(std::string_view expected, std::string_view got,
+               std::span<const std::string_view> names) {
+  Error error = Expected(expected, got);
+  if (const auto nearest = Nearest(got, names)) {
+    error.message += "; did you mean '" + std::string(*nearest) + "'?";
+  }
+  return error;
 }
 
 std::string Beginning(std::string_view url) {
@@ -85,7 +95,7 @@ Result<std::size_t> ReadChoice(std::string_view text,
     if (name != names.begin()) all += name + 1 == names.end() ? " or " : ", ";
     all += *name;
   }
-  return Expected(all, text);
+  return Expected(all, text, std::span(names.begin(), names.size()));
 }
 
 namespace {

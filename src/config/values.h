@@ -19,6 +19,9 @@ namespace weir::config {
 using Texts = std::span<const std::string>;
 
 Error Expected(std::string_view expected, std::string_view got);
+/// The same, with the name of `names` that was probably meant.
+Error Expected(std::string_view expected, std::string_view got,
+               std::span<const std::string_view> names);
 /// "mongodb://…": the text after the scheme may be a secret.
 std::string Beginning(std::string_view url);
 

@@ -139,7 +139,7 @@ class Reader {
     const std::string name = fields.Text("name").value_or("");
     const bool unlimited = fields.Bool("unlimited").value_or(false);
     const std::optional<std::string> unit = fields.Text("unit");
-    const std::optional<std::int64_t> requests = fields.Int("requests_per_unit");
+    const Node* requests = fields.Take("requests_per_unit");
     Definition& policy = Add(node, name);
     policy.limit_name = name;
     policy.quota_mode = traits.quota;
@@ -147,24 +147,25 @@ class Reader {
     policy.metadata = std::move(traits.metadata);
     ReadReplaces(fields.Take("replaces"), name, policy);
     fields.Finish();
-    if (unlimited) {
-      if (unit) report_.Add(node.mark, "rate_limit: give either unit or unlimited, not both");
-      return;
-    }
-    const std::optional<seconds> length = LengthOf(unit.value_or(""));
+    const auto wrong = [&](const std::string& what) {
+      report_.Add(node.mark, "rate_limit: " + what);
+    };
+    if (unlimited && unit) return wrong("give either unit or unlimited, not both");
+    if (unlimited) return;
+    if (!unit) return wrong("unit is missing");
+    if (requests == nullptr) return wrong("requests_per_unit is missing");
+    const std::optional<seconds> length = LengthOf(*unit);
     if (!length) {
-      report_.Add(node.mark,
-                  "rate_limit: unit: expected second, minute, hour, day, week, month or "
-                  "year, got '" +
-                      unit.value_or("").substr(0, 64) + "'");
-      return;
+      return wrong("unit: expected second, minute, hour, day, week, month or year, got '" +
+                   unit->substr(0, 64) + "'");
     }
-    if (!requests || *requests < 0 || *requests > std::numeric_limits<std::uint32_t>::max()) {
-      report_.Add(node.mark, "rate_limit: requests_per_unit: expected 0 to 4294967295");
-      return;
+    const auto count = AsInt(*requests, "rate_limit: requests_per_unit", report_);
+    if (!count) return;
+    if (*count < 0 || *count > std::numeric_limits<std::uint32_t>::max()) {
+      return wrong("requests_per_unit: expected 0 to 4294967295, got " + std::to_string(*count));
     }
-    policy.quota = *Quota::FixedWindow(std::max<std::int64_t>(*requests, 1), *length);
-    policy.blocked = *requests == 0;
+    policy.quota = *Quota::FixedWindow(std::max<std::int64_t>(*count, 1), *length);
+    policy.blocked = *count == 0;
   }
 
   void ReadReplaces(const Node* list, const std::string& own_name, Definition& policy) {

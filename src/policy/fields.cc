@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "base/duration.h"
@@ -92,6 +93,20 @@ Fields::Fields(const Node& node, std::string what, Report& report)
 
 std::string Fields::Name(std::string_view field) const {
   return what_.empty() ? std::string(field) : what_ + "." + std::string(field);
+}
+
+void AddWrongName(const Node& node, std::string_view what,
+                  std::initializer_list<std::string_view> names, Report& report) {
+  std::string message = std::string(what) + ": expected ";
+  for (const std::string_view* name = names.begin(); name != names.end(); ++name) {
+    if (name != names.begin()) message += name + 1 == names.end() ? " or " : ", ";
+    message += *name;
+  }
+  message += ", got '" + node.scalar.substr(0, 64) + "'";
+  if (const auto nearest = Nearest(node.scalar, std::span(names.begin(), names.size()))) {
+    message += "; did you mean '" + std::string(*nearest) + "'?";
+  }
+  report.Add(node.mark, std::move(message));
 }
 
 const Node* Fields::Take(std::string_view name) {

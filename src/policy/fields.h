@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ std::optional<std::int64_t> AsInt(const Node& node, std::string_view what, Repor
 std::optional<bool> AsBool(const Node& node, std::string_view what, Report& report);
 std::optional<std::chrono::nanoseconds> AsDuration(const Node& node, std::string_view what,
                                                    Report& report);
+
+/// "mode: expected exact, leased or rate_leased, got 'lesed'; did you mean 'leased'?"
+void AddWrongName(const Node& node, std::string_view what,
+                  std::initializer_list<std::string_view> names, Report& report);
 
 /// The fields of one mapping, taken out by name. Fields left over at Finish are unknown: an error
 /// that suggests the nearest of the names that were requested. Not thread-safe.

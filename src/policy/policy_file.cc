@@ -137,8 +137,7 @@ class Reader {
       if (value) {
         policy.on_store_error = *value;
       } else if (text) {
-        report_.Add(node->mark, "on_store_error: expected allow, deny or local, got '" +
-                                    text->substr(0, 64) + "'");
+        AddWrongName(*node, "on_store_error", {"allow", "deny", "local"}, report_);
       }
     }
     ReadMode(fields, policy);
@@ -169,8 +168,7 @@ class Reader {
     if (const std::optional<Mode> mode = ParseMode(*text)) {
       policy.mode = *mode;
     } else {
-      report_.Add(node->mark,
-                  "mode: expected exact, leased or rate_leased, got '" + text->substr(0, 64) + "'");
+      AddWrongName(*node, "mode", {"exact", "leased", "rate_leased"}, report_);
     }
   }
 

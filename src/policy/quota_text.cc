@@ -145,8 +145,7 @@ ChargeMode ReadChargeMode(Fields& fields, Report& report, ChargeMode usual) {
   const std::optional<std::string> text = yaml::AsText(*node, "charge", report);
   const std::optional<ChargeMode> mode = text ? ParseChargeMode(*text) : std::nullopt;
   if (text && !mode) {
-    report.Add(node->mark, "charge: expected all_or_none, reports, each or always, got '" +
-                               text->substr(0, 64) + "'");
+    AddWrongName(*node, "charge", {"all_or_none", "reports", "each", "always"}, report);
   }
   return mode.value_or(usual);
 }

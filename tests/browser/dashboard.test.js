@@ -428,7 +428,7 @@ describe('the dashboard', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Explain' }).click();
     const rows = page.getByRole('table', { name: 'Policies that apply to this request' }).locator('tbody tr');
     await rows.nth(0).getByText('in the store; this node holds 37 and 1,200 a second').waitFor();
-    await rows.nth(1).getByText('in the store; not leased here now').waitFor();
+    await rows.nth(1).getByText('in the store; not leased here now. What nodes hold or have lost counts as used').waitFor();
     assert.deepEqual(await axe(page), []);
     await page.unroute(/\/admin\/explain/);
     quiet();

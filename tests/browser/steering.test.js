@@ -125,6 +125,11 @@ describe('steering', { concurrency: false }, () => {
     await page.getByRole('button', { name: 'Find it in all buckets' }).click();
     await page.getByRole('rowheader', { name: 'api/per-user|user:77' }).waitFor();
     assert.equal(await page.getByLabel('Contains').inputValue(), '77');
+    // What an entry alone does not show.
+    await page.getByLabel('Key or request').fill('domain=api user=77 pln=basic');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText("no policy looks at 'pln'").waitFor();
+    await page.locator('.pill', { hasText: 'has room here' }).waitFor();
     await open('policies');
     quiet();
   });
@@ -222,7 +227,7 @@ describe('steering', { concurrency: false }, () => {
     await dialog().getByText('Enter a time in the future, or none.').waitFor();
     await dialog().getByLabel('Ends').fill('2099-01-01T00:00:30');
     await dialog().getByRole('button', { name: 'Enforce' }).click();
-    await row.getByText(/by override until .*2099/).waitFor();
+    const until = await row.getByText(/by override until .*2099/).innerText();
     await row.getByText('enforced', { exact: true }).waitFor();
     assert.equal(await allowed(), false);
     assert.equal(await page.locator('tbody tr').count(), 1); // the override has no row of its own
@@ -237,6 +242,8 @@ describe('steering', { concurrency: false }, () => {
     assert.equal(await allowed(), true);
     await open('audit');
     await page.getByRole('rowheader', { name: 'web/on-trial' }).first().waitFor();
+    // In the same zone as everywhere on the pages.
+    await page.locator('.diff', { hasText: until.replace(/^.* until /, '') }).first().waitFor();
     quiet();
   });
 

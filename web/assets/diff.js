@@ -1,7 +1,7 @@
 // What changed between two versions of something, field by field.
 
 import { h } from './dom.js';
-import { plainName } from './text.js';
+import { moment, plainName } from './text.js';
 
 function parsed(value) {
   if (typeof value !== 'string') return value ?? null;
@@ -12,7 +12,13 @@ function parsed(value) {
   }
 }
 
-const write = (value) => plainName(typeof value === 'string' ? value : JSON.stringify(value), 120);
+/** As JSON writes a time: the page shows all times in the same zone. */
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/;
+
+function write(value) {
+  if (typeof value === 'string') return INSTANT.test(value) ? moment(value) : plainName(value, 120);
+  return plainName(JSON.stringify(value), 120);
+}
 const IGNORED = new Set(['id', 'version', 'createdAt', 'updatedAt']);
 
 /** The differences: [[field, before, after], …]. */

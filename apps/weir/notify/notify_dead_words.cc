@@ -42,7 +42,7 @@ int PrintRows(const MessageWords& words, const std::string& target, const char* 
     for (const char* field : fields) cells.push_back(TextOf(row, field));
     table.Add(cells);
   });
-  if (code == kExitOk) std::cout << (words.remote.json ? json + "]\n" : table.ToString());
+  if (code == kExitOk) std::cout << (words.remote.json ? json + "]\n" : table.ToList());
   return code;
 }
 

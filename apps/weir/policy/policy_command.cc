@@ -63,7 +63,7 @@ int RunList(const Words& words) {
     return kExitOk;
   }
   if (const int listed = AddDefault(words.remote, table); listed != kExitOk) return listed;
-  std::cout << table.ToString();
+  std::cout << table.ToList();
   return kExitOk;
 }
 
@@ -99,7 +99,7 @@ int RunHistory(const Words& words) {
                      there ? TextOf(policy, "type") : "", there ? TextOf(policy, "capacity") : "",
                      there ? StateOf(policy) : "gone", TextOf(one, "who")});
         }
-        std::cout << table.ToString();
+        std::cout << table.ToList();
         return kExitOk;
       });
 }

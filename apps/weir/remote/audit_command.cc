@@ -1,5 +1,7 @@
 #include <simdjson.h>
 
+#include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <memory>
 
@@ -32,6 +34,33 @@ struct Words {
 /// "policy:user-1" is about user-1, and so is "key:user-1".
 bool IsAbout(std::string_view target, std::string_view name) {
   return name.empty() || target == name || target.substr(target.find(':') + 1) == name;
+}
+
+/// The name as a whole word: "c-7" is in "daily-c-7", but not in "daily-c-77".
+bool HasWord(std::string_view text, std::string_view name) {
+  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const bool begins = at == 0 || !in_word(text[at - 1]) || !in_word(name.front());
+    if (begins && (end == text.size() || !in_word(text[end]) || !in_word(name.back()))) return true;
+  }
+  return false;
+}
+
+/// An exception for user c-77 is about c-77, whatever its name is.
+bool Matches(dom::element entry, const char* state, std::string_view name) {
+  dom::object match;
+  if (entry[state]["match"].get(match) != simdjson::SUCCESS) return false;
+  return std::any_of(match.begin(), match.end(), [name](const auto& field) {
+    std::string_view text;
+    return field.value.get(text) == simdjson::SUCCESS && text == name;
+  });
+}
+
+bool Concerns(dom::element entry, std::string_view name) {
+  const std::string target = TextOf(entry, "target");
+  return IsAbout(target, name) || HasWord(target.substr(target.find(':') + 1), name) ||
+         Matches(entry, "before", name) || Matches(entry, "after", name);
 }
 
 bool IsCount(std::string_view field) {
@@ -104,7 +133,7 @@ class Printer {
 
   bool full() const { return shown_ == words_.limit; }
   void Add(dom::element entry) {
-    if (full() || !IsAbout(TextOf(entry, "target"), words_.name)) return;
+    if (full() || !Concerns(entry, words_.name)) return;
     ++shown_;
     if (words_.remote.json) {
       json_ += (json_.size() > 1 ? "," : "") + std::string(simdjson::minify(entry));
@@ -113,7 +142,7 @@ class Printer {
     table_.Add({TextOf(entry, "id"), TextOf(entry, "at"), TextOf(entry, "who"),
                 TextOf(entry, "action"), TextOf(entry, "target"), Summary(entry)});
   }
-  void Print() const { std::cout << (words_.remote.json ? json_ + "]\n" : table_.ToString()); }
+  void Print() const { std::cout << (words_.remote.json ? json_ + "]\n" : table_.ToList()); }
 
  private:
   const Words& words_;
@@ -158,7 +187,9 @@ int RunUndo(const Words& words) {
 
 void Configure(Syntax word) {
   auto words = std::make_shared<Words>();
-  word.AddOption("name", words->name, "Only changes of this policy, bare key or bucket");
+  word.AddOption("name", words->name,
+                 "Only changes of policies, bare keys or buckets whose name has this word, and "
+                 "of\npolicies that match this value");
   word.AddOption("--action", words->action,
                  "Only these actions, such as policy (all of them) or policy.update,key.reset");
   word.AddOption("--except", words->except, "None of these, such as slot.claim,notify.send");

@@ -85,6 +85,19 @@ void PrintHint(dom::element explanation) {
   if (!hint.empty()) std::cerr << "weir: " << Shown(hint) << '\n';
 }
 
+/// What the answer leaves out, such as policies that look at other entries, too.
+void PrintNotes(std::ostream& out, dom::element explanation) {
+  dom::array notes;
+  if (explanation["notes"].get(notes) == simdjson::SUCCESS) {
+    for (const dom::element note : notes) {
+      std::string_view text;
+      if (note.get(text) == simdjson::SUCCESS) out << "note: " << Shown(text) << '\n';
+    }
+  }
+  const std::string search = TextOf(explanation, "search");
+  if (!search.empty()) out << "to find all its buckets: weir keys " << ShellWord(search) << '\n';
+}
+
 /// Output for a check that no policy applies to: the service may require another key to say why.
 void PrintUnmatched(const Words& words, bool allowed) {
   const auto reply =
@@ -98,7 +111,11 @@ void PrintUnmatched(const Words& words, bool allowed) {
   const bool none = explained && policies.size() == 0;
   std::cout << (allowed ? "allowed: no " : "refused: no ") << (none ? "" : "enforced ")
             << "policy applies" << (allowed ? "\n" : " (unmatched: deny)\n");
-  if (explained) PrintHint(explanation);
+  if (!explained) return;
+  PrintHint(explanation);
+  const std::string note = TextOf(explanation, "note");
+  if (!note.empty()) std::cerr << "note: " << Shown(note) << '\n';
+  PrintNotes(std::cerr, explanation);
 }
 
 int RunCheck(const Words& words) {
@@ -125,6 +142,16 @@ int RunCheck(const Words& words) {
 std::string LeftOf(dom::element policy) {
   if (TextOf(policy, "bucket").empty()) return "-";
   return std::to_string(NumberOf(policy, "remaining"));
+}
+
+/// The store's numbers do not show which permits are still with a node, and which were lost.
+void PrintLease(dom::element policy) {
+  dom::element held;
+  if (policy["held"].get(held) != simdjson::SUCCESS) return;
+  std::cout << "note: policy '" << Shown(TextOf(policy, "policy"))
+            << "' is leased: what nodes hold (this one " << NumberOf(policy, "held")
+            << "), and what was lost with a node or an answer, counts as used until the window "
+               "ends or the bucket has refilled\n";
 }
 
 int RunExplain(const Words& words) {
@@ -162,6 +189,8 @@ int RunExplain(const Words& words) {
       std::cout << "domain " << Shown(domain) << '\n';
     }
     if (!note.empty()) std::cout << "note: " << Shown(WithWaits(note)) << '\n';
+    PrintNotes(std::cout, answer);
+    for (const dom::element policy : policies) PrintLease(policy);
     if (policies.size() == 0) return code;
     Table table({"policy", "quota", ">left", "bucket", "why"});
     for (const dom::element policy : policies) {

@@ -4,6 +4,7 @@
 
 #include "drivers/redis/url.h"
 #include "policy/cluster_tags.h"
+#include "policy/long_leases.h"
 #include "policy/spread.h"
 #include "policy/unreachable.h"
 #include "serve/stores.h"
@@ -32,7 +33,7 @@ void WarnOfMisfits(const config::Config& config, const policy::PolicySet& polici
 }
 
 std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies) {
-  std::vector<std::string> remarks;
+  std::vector<std::string> remarks = policy::LongLeases(policies);
   for (const library::StoreMember& member : library::MembersOf(config)) {
     if (!member.url.starts_with("redis")) continue;
     const auto address = redis::ParseUrl(member.url);

@@ -100,8 +100,9 @@ class Stores {
 std::vector<std::string> Misfits(const config::Config& config, const policy::PolicySet& policies);
 /// Logs them.
 void WarnOfMisfits(const config::Config& config, const policy::PolicySet& policies);
-/// Not a mistake, but good to know beforehand: policies that a Redis Cluster charges
-/// one after the other, because only several descriptors of one request match them.
+/// Not a mistake, but good to know beforehand: policies whose leases may lose permits for long, and
+/// those that a Redis Cluster charges one after the other, because only several descriptors of one
+/// request match them.
 std::vector<std::string> Remarks(const config::Config& config, const policy::PolicySet& policies);
 
 }  // namespace weir::app

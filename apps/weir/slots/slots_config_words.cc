@@ -75,7 +75,7 @@ int PrintConfigs(const Configs& configs) {
                TextOf(config, "headroom"), TenantsOf(config), ZoneOf(config), StateOf(config),
                TextOf(config, "createdAt")});
   }
-  std::cout << table.ToString();
+  std::cout << table.ToList();
   return kExitOk;
 }
 

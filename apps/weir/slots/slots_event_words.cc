@@ -203,7 +203,7 @@ int RunDue(const EventWords& words) {
       table.Add({TextOf(event, "eventId"), TextOf(event, "state"), TextOf(event, "scheduledTime"),
                  TextOf(event, "tenant"), TextOf(event, "attempts"), TextOf(event, "error")});
     }
-    std::cout << table.ToString();
+    std::cout << table.ToList();
     const std::string next = TextOf(list, "next");
     if (!next.empty()) std::cout << "there may be more: --after '" << next << "'\n";
     return kExitOk;
@@ -230,7 +230,7 @@ int RunStatus(const EventWords& words) {
                      TextOf(one, "grantedInWindow") + " of " + TextOf(one, "maxPerWindow"),
                      TextOf(one, "failed"), caught_up.empty() ? "unknown" : caught_up});
         }
-        std::cout << table.ToString();
+        std::cout << table.ToList();
         return kExitOk;
       });
 }

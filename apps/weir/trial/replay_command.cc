@@ -35,7 +35,8 @@ void ShowProgress(double part, std::uint64_t lines) {
             << " lines" << std::flush;
 }
 
-/// Reads how requests without a policy are treated. False: the file is invalid, which was reported.
+/// Reads how requests without a policy are treated, and which policies to try. False: the file is
+/// invalid or there are no policies, which was reported.
 bool ReadRules(Words& words) {
   std::vector<policy::yaml::Problem> problems;
   const config::Config config =
@@ -52,6 +53,12 @@ bool ReadRules(Words& words) {
   rules.deny_unmatched = config.deny_unmatched;
   rules.lenient = config.lenient;
   rules.grouping.v6_prefix = config.ipv6_prefix;
+  if (words.options.candidate.empty()) words.options.candidate = config.policies;
+  if (problems.empty() && words.options.candidate.empty()) {
+    std::cerr << "weir: --policies is required"
+              << (words.config.empty() ? "" : ": " + words.config + " names no policies") << '\n';
+    return false;
+  }
   return problems.empty();
 }
 
@@ -89,15 +96,18 @@ void Configure(Syntax word) {
   word.AddOption("log,--log", words->options.log, "Access log; may be gzip-compressed")
       .Required()
       .ExistingFile();
-  word.AddOption("--policies", words->options.candidate, "Policy files to try").Required();
+  word.AddOption("--policies", words->options.candidate,
+                 "Policy files to try (default: those of --config)");
   word.AddOption("--against", words->options.current, "Policy files to compare them with");
   word.AddOption("--as", words->asker,
                  "Decide as: auth (GET /v1/auth), proxy (weir proxy) or check "
                  "(POST /v1/check)")
       .OneOf({"auth", "proxy", "check"})
       .ShowDefault();
-  word.AddOption("--config", words->config,
-                 "Configuration with the default_policy, unmatched and ipv6_prefix that apply")
+  word.AddOption(
+          "--config", words->config,
+          "Configuration with the default_policy, unmatched and ipv6_prefix that apply, and the\n"
+          "policies if --policies is not given")
       .ExistingFile();
   word.AddOption("--format", words->format, "Format of the log: auto, combined, json or envoy")
       .OneOf({"auto", "combined", "json", "envoy"})

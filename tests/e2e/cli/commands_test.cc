@@ -415,8 +415,27 @@ TEST_F(Cli, AuditListsChangesOfAllOrOfOneName) {
   EXPECT_THAT(latest, StartsWith("[{\"id\":4,"));
   EXPECT_THAT(latest, HasSubstr("\"action\":\"key.reset\""));
   EXPECT_EQ(Weir({"audit", "nobody", "--json"}).output, "[]\n");
+  EXPECT_EQ(Weir({"audit", "nobody"}).output, "id  at  who  action  target  changed\n(none)\n");
   EXPECT_EQ(Weir({"audit", "--limit", "0"}).exit_code, kUsage);
   EXPECT_EQ(Weir({"audit"}, "a-wrong-secret").exit_code, kRefused);
+}
+
+TEST_F(Cli, AuditFindsPoliciesForACustomerWhateverTheirNames) {
+  const auto made = [this](const std::string& key, const std::string& user) {
+    const RunResult applied =
+        Weir({"policy", "apply",
+              File(R"({"key":")" + key +
+                   R"(","type":"TOKEN_BUCKET","domain":"d","match":{"user":")" + user + "\"}}")});
+    EXPECT_EQ(applied.exit_code, kOk) << applied.error_output;
+  };
+  made("daily-c-7", "somebody");
+  made("exception", "c-7");
+  made("daily-c-77", "c-77");
+  EXPECT_THAT(Weir({"audit", "c-7"}).output,
+              AllOf(HasSubstr("policy:daily-c-7 "), HasSubstr("policy:exception "),
+                    Not(HasSubstr("c-77"))));
+  EXPECT_THAT(Weir({"audit", "daily"}).output,
+              AllOf(HasSubstr("policy:daily-c-7 "), HasSubstr("policy:daily-c-77 ")));
 }
 
 TEST_F(Cli, ChangesOfAnyKindAreListedAndUndone) {

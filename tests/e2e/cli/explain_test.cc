@@ -196,6 +196,34 @@ policies:
   EXPECT_THAT(Weir({"explain", "api/burst|user:77"}).output, Not(HasSubstr("note:")));
 }
 
+// What was asked about has room, but the client is refused by what was not asked about.
+TEST_F(CliExplain, NamesWhatTheAnswerLeavesOut) {
+  ServePolicies(
+      "domain: api\npolicies:\n"
+      "  - {name: base, match: {user: \"*\"}, quota: {fixed_window: {limit: 9, window: 100d}}}\n"
+      "  - {name: daily, match: {user: \"*\", plan: \"*\"}, quota: {fixed_window: {limit: 1, "
+      "window: 100d}}}\n");
+  const std::string search = "to find all its buckets: weir keys c-77\n";
+  const RunResult user = Weir({"explain", "--domain", "api", "-e", "user=c-77"});
+  EXPECT_EQ(user.exit_code, kOk) << user.error_output;
+  EXPECT_THAT(
+      user.output,
+      AllOf(StartsWith("allowed by base: 9 of 9 left\n"),
+            HasSubstr("\nnote: policy 'daily' also looks at plan: give it, too\n" + search)));
+  EXPECT_THAT(Weir({"explain", "-e", "user=c-77", "-e", "pln=basic"}).output,
+              HasSubstr("note: no policy looks at 'pln'; did you mean 'plan'?\n"));
+  // A check says so, too, if nothing limits it.
+  EXPECT_THAT(Weir({"check", "--domain", "api", "-e", "plan=basic"}).error_output,
+              HasSubstr("note: policy 'daily' also looks at user: give it, too\n"));
+  EXPECT_THAT(Weir({"explain", "c-77"}).output,
+              AllOf(StartsWith("allowed by default: "), HasSubstr("such as user=…\n" + search)));
+  EXPECT_THAT(Weir({"explain", "-e", "user=c-77", "--json"}).output,
+              HasSubstr(R"("search":"c-77","notes":["policy 'daily' also looks at plan)"));
+  EXPECT_THAT(Weir({"explain", "-e", "user=c-77", "-e", "plan=basic"}).output,
+              Not(HasSubstr("note: ")));
+  EXPECT_THAT(Weir({"explain", "it's me"}).output, HasSubstr(R"(weir keys 'it'\''s me')"));
+}
+
 TEST_F(CliExplain, AResetOfNothingIsNoChange) {
   Serve({"--config", DefaultOf(1)});
   EXPECT_EQ(Weir({"reset", "nobody"}).exit_code, kNo);

@@ -180,8 +180,12 @@ TEST_F(Messages, AFileThatIsNoPolicyFileIsCalledWhatItIs) {
 }
 
 TEST_F(Messages, TimesAreReadAndShownPlainly) {
-  EXPECT_THAT(Weir({"status", "--timeout", "0"}).error_output,
-              StartsWith("weir: --timeout: expected a number from 0.01 to 86400, got '0'\n"));
+  EXPECT_THAT(
+      Weir({"status", "--timeout", "0"}).error_output,
+      StartsWith("weir: --timeout: expected a time such as 500ms or 2m, or seconds from 0.01 to "
+                 "86400, got '0'\n"));
+  EXPECT_THAT(Weir({"status", "--timeout", "5x"}).error_output,
+              HasSubstr("a time such as 500ms or 2m, or seconds from 0.01 to 86400, got '5x'"));
   EXPECT_THAT(Weir({"status", "--timeout", "5ms"}).error_output, HasSubstr("got '0.005'"));
   EXPECT_EQ(Weir({"status", "--timeout", "9500ms"}).exit_code, kOk);
   EXPECT_THAT(Weir({"status", "--help"}).output, HasSubstr(" (or 500ms, 2m)"));
@@ -253,12 +257,15 @@ TEST_F(Messages, AValueThatCannotBeRightIsAUsageError) {
     EXPECT_EQ(wrong.exit_code, kUsage) << wrong.error_output;
     EXPECT_THAT(wrong.error_output, StartsWith("weir: " + said));
   };
-  usage({"check", "a", "--timeout", "nan"}, "--timeout: expected a number from 0.01 to 86400");
+  usage({"check", "a", "--timeout", "nan"}, "--timeout: expected a time such as 500ms or 2m, or ");
   usage({"bench", "http", "--rate", "nan"}, "--rate: expected a number from 0 to 100000000");
   const std::string range = "--cost: expected a number from 0 to 1099511627776, got '";
   usage({"check", "a", "--cost", "-1"}, range + "-1'");
   usage({"explain", "a", "--cost", "99999999999999999999"}, range + "99999999999999999999'");
   usage({"reserve", "a", "--cost", "0"}, "--cost: expected a number from 1 to 1099511627776");
+  usage({"top", "--kind", "shadw"},
+        "--kind: expected hot, limited, shadow, both or all, got 'shadw'; did you mean shadow?\n");
+  usage({"simulate", "--shape", "nothing"}, "--shape: expected steady, burst, ");
   usage({"check", "a", "--cost", "1", "--cost", "2"}, "--cost: may be given only once: ");
   usage({"policy", "diff", "a", "1", "2", "3"}, "versions: takes at most 2 values: ");
   usage({"serve", "--unmatched"}, "--unmatched: requires a value: ");  // the help does not show it

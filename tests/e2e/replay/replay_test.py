@@ -190,6 +190,18 @@ def check_default_policy(weir, folder):
                   "refill=10 per 1s), for each address) decided, as by GET /v1/auth",
                   "only policies of domain 'default' were tried"):
         check(f"it says '{words}'", words in text, True)
+    # A configuration names its policies, in relation to itself.
+    with open(os.path.join(folder, "named.yaml"), "w", encoding="utf-8") as out:
+        out.write("policies: [one.yaml, web.yaml]\nunmatched: deny\n")
+    bare = [weir, "replay", f"{folder}/idle.log", "--json"]
+    done = subprocess.run([*bare, "--config", f"{folder}/named.yaml"], capture_output=True, text=True,
+                          check=False, timeout=120)
+    check("those of the configuration", done.stdout, run("--json", "--config", f"{folder}/deny.yaml"))
+    for more, words in ((["--config", f"{folder}/deny.yaml"],
+                         f"weir: --policies is required: {folder}/deny.yaml names no policies\n"),
+                        ([], "weir: --policies is required\n")):
+        done = subprocess.run([*bare, *more], capture_output=True, text=True, check=False, timeout=120)
+        check(f"without policies, {more}", (done.returncode, done.stderr), (2, words))
     check("it says deny", "250 requests matched no policy and were refused (unmatched: deny)"
           in run("--config", f"{folder}/deny.yaml"), True)
 

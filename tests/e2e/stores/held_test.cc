@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "support/child_process.h"
 #include "support/http_client.h"
+#include "support/paths.h"
 #include "support/redis_server.h"
 #include "support/temp_dir.h"
 #include "support/wait.h"
@@ -60,6 +62,11 @@ TEST_F(HeldTest, ExplainTellsWhatThisNodeHolds) {
   HttpClient client(weir->Port("http"));
   EXPECT_THAT(client.Get("/admin/explain?user=hot").body,
               HasSubstr(R"("mode":"leased","leased":false,"held":0,"estimated":true)"));
+  const std::string url = "http://127.0.0.1:" + std::to_string(weir->Port("http"));
+  EXPECT_THAT(
+      RunProgram({Program(), "explain", "-e", "user=hot", "--url", url}).output,
+      HasSubstr("\nnote: policy 'permits' is leased: what nodes hold (this one 0), and what "
+                "was lost with a node or an answer, counts as used until "));
   const auto tells = [&](const std::string& entry, const std::string& regex) {
     std::string said;
     EXPECT_TRUE(WaitUntil([&] {

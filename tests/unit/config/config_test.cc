@@ -230,6 +230,11 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
        "access.keys: give one of key, hash and file"},
       {"access: { keys: [{ name: ci, roles: [read] }] }",
        "access.keys: give one of key, hash and file"},
+      {"access: { open: [chekc] }",
+       "access.open: expected none, or some of check, give_back, slots, slots_change and send, got "
+       "'chekc'; did you mean 'check'?"},
+      {"log: { level: wran }", "or off, got 'wran'; did you mean 'warn'?"},
+      {"default_policy: { on_store_error: lcoal }", "got 'lcoal'; did you mean 'local'?"},
       {"admin: { keys: [\"sha256:12\"] }", "64 hexadecimal digits"},
       {"limits: { max_body: 1T }", "limits.max_body: expected bytes"},
       {"snapshot: { interval: 5 }", "snapshot.interval: invalid duration '5'"},

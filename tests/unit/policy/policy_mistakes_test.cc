@@ -89,6 +89,9 @@ TEST(PolicyMistakes, FieldsOfAnotherType) {
       {"charge: [each]", "charge: expected a string, got a list"},
       {"charge: some", "charge: expected all_or_none, reports, each or always, got 'some'"},
       {Limited("match: {}, on_store_error: [deny]"), "on_store_error: expected a string"},
+      {Limited("match: {}, on_store_error: dney"), "got 'dney'; did you mean 'deny'?"},
+      {Limited("match: {}, mode: lesed"), "or rate_leased, got 'lesed'; did you mean 'leased'?"},
+      {"charge: alway\n" + Limited("match: {}"), "got 'alway'; did you mean 'always'?"},
       {Limited("match: {}, mode: [leased]"), "mode: expected a string"},
       {Limited("match: {}, cost: [1]"), "cost: expected a whole number, got a list"},
       {Limited("match: {}, cost: '5'"), "cost: expected a whole number, got '5'"},
@@ -326,6 +329,16 @@ TEST(PolicyFields, OnlyUnusualChargingIsWritten) {
   EXPECT_EQ(written(Mode::kExact, false, ChargeMode::kAllOrNone), "{}");
   EXPECT_EQ(written(Mode::kLeased, true, ChargeMode::kEach),
             R"({"mode":"leased","overdraw":true,"charge":"each"})");
+}
+
+TEST(PolicyMistakes, WhatALimitOfEnvoyLacksIsNamed) {
+  const auto with = [](const std::string& limit) {
+    return "domain: d\ndescriptors: [{ key: a, rate_limit: { " + limit + " } }]";
+  };
+  ExpectAll({{with("unit: day"), "rate_limit: requests_per_unit is missing"},
+             {with("requests_per_unit: 3"), "rate_limit: unit is missing"},
+             {with("unit: day, requests_per_unit: -1"), "expected 0 to 4294967295, got -1"},
+             {with("unit: fortnight, requests_per_unit: 3"), "or year, got 'fortnight'"}});
 }
 
 }  // namespace

@@ -19,12 +19,16 @@ const AT_ONCE = 1000;
 /** Writes durations of the service, which are in milliseconds, in readable units. */
 const inWords = (text, longest) => plainName(text, longest).replace(/\b(\d+) ms\b/g, (_, ms) => span(Number(ms)));
 
+/** Allowed as far as these entries go, but other policies may refuse the client. */
+const isPartial = (explained) => Boolean(explained.allowed && explained.domain && explained.notes);
+
 function why(explained) {
   // Without its command, it is not known whether CL.THROTTLE would allow a request.
-  const kind = explained.throttle ? 'warn' : explained.allowed ? 'good' : 'bad';
+  const kind = explained.throttle || isPartial(explained) ? 'warn' : explained.allowed ? 'good' : 'bad';
   const lines = [explained.why || (explained.allowed ? 'A check would be allowed.' : 'A check would be limited.')];
   if (explained.note) lines.push(explained.note);
   if (explained.hint) lines.push(explained.hint);
+  lines.push(...(explained.notes ?? []));
   if (!explained.allowed && explained.policy && !(explained.retryAfterMs > 0)) lines.push('Waiting does not help: the cost exceeds the limit.');
   // Not an alert: the user asked for it, and the region around it is announced.
   return h('div', { class: `message ${kind}` }, lines.map((line) => h('p', null, inWords(line, 400))));
@@ -39,7 +43,8 @@ const used = (share, limit) => `${count(share)} of ${count(limit)}`;
 function heldHere(policy) {
   if (policy.held === undefined) return null;
   const share = policy.sharePerSecond > 0 ? ` and ${count(policy.sharePerSecond)} a second` : '';
-  return h('div', { class: 'muted small' }, policy.leased || policy.held > 0 ? `in the store; this node holds ${count(policy.held)}${share}` : 'in the store; not leased here now');
+  return h('div', { class: 'muted small' }, policy.leased || policy.held > 0 ? `in the store; this node holds ${count(policy.held)}${share}` : 'in the store; not leased here now',
+    '. What nodes hold or have lost counts as used until the window ends or the bucket has refilled.');
 }
 
 /** A policy that another one replaces has no bucket, so it has no figures for used and left. */
@@ -110,11 +115,12 @@ export function render(root, { query, signal }) {
     const head = (...pills) => h('div', { class: 'card-head' }, heading, pills, h('span', { class: 'spacer' }), resetButton(request, text));
     try {
       const explained = await get(`/admin/explain?${new URLSearchParams(request)}`, signal);
-      section(head(h('span', { class: `pill ${explained.allowed ? 'good' : 'bad'}` }, explained.allowed ? 'has room' : 'limited'),
+      const others = explained.search ?? request.key;
+      section(head(h('span', { class: `pill ${isPartial(explained) ? 'warn' : explained.allowed ? 'good' : 'bad'}` }, isPartial(explained) ? 'has room here' : explained.allowed ? 'has room' : 'limited'),
         explained.domain && explained.domain !== 'default' && h('span', { class: 'muted small' }, 'domain ', name(explained.domain, 60))),
       why(explained), explained.policies?.length > 0 ? policyTable(explained.policies, () => afterException(request, text)) : empty('No policy applies to this request.'),
       explained.assignments?.length > 0 && assignmentTable(explained.assignments),
-      request.key !== undefined && h('p', { class: 'muted small' }, 'Policies may also count this under an entry, such as user=… ', button('Find it in all buckets', () => find(request.key), { class: 'small' })));
+      others !== undefined && h('p', { class: 'muted small' }, 'Other buckets may count the same client. ', button('Find it in all buckets', () => find(others), { class: 'small' })));
     } catch (error) {
       if (signal.aborted) return;
       if (error.body?.domains) show(detail, whichDomain(request, error.body.domains));
