@@ -267,11 +267,13 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     }
     if (answer.ok()) break;
     const std::vector<std::string> hosts = backend.hosts();
-    if (RefusesLogin(answer.error())) {
+    const bool over = std::chrono::steady_clock::now() >= deadline;
+    // Of several hosts another one, which the next attempt is for, may admit us.
+    if (RefusesLogin(answer.error()) && (hosts.size() <= 1 || over)) {
       answer = NamedRefusal(answer.error());
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
       answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};
-    } else if (std::chrono::steady_clock::now() >= deadline) {
+    } else if (over) {
       answer = Error{answer.error().code, "not responding: " + answer.error().message};
     } else {
       io.restart();

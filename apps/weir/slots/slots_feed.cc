@@ -28,11 +28,6 @@ bool IsField(std::string_view name) {
   return std::find(kFields.begin(), kFields.end(), name) != kFields.end();
 }
 
-Error Misspelt(const char* what, std::string_view name, std::string_view meant) {
-  return Invalid(std::string("unknown ") + what + " " + Shown(name, kMostShown) +
-                 "; did you mean " + std::string(meant) + "?");
-}
-
 /// A misspelt time or payload that is ignored makes another payment of each line. Where the right
 /// one is there as well, only another spelling of it is suspicious: "events" has its own meaning.
 Status CheckColumn(std::string_view name, const std::vector<std::string>& columns) {
@@ -41,7 +36,8 @@ Status CheckColumn(std::string_view name, const std::vector<std::string>& column
     meant = http::NearField(name, kFields);
     if (!meant || std::find(columns.begin(), columns.end(), *meant) != columns.end()) return {};
   }
-  return Misspelt("column", name, *meant);
+  return Invalid("unknown column " + Shown(name, kMostShown) + "; did you mean " +
+                 std::string(*meant) + "?");
 }
 
 }  // namespace
@@ -130,8 +126,9 @@ std::optional<FeedEvent> FeedReader::Next() {
   event.line = line_;
   if (too_long) event.status = Invalid("is longer than " + std::to_string(kMaxLine) + " bytes");
   if (!event.status.ok()) {
-    event.status = Invalid("line " + std::to_string(line_) + ": " + event.status.error().message);
     // A line of the results each, also if there is a line break in them.
+    event.status =
+        Invalid("line " + std::to_string(line_) + ": " + Shown(event.status.error().message));
     event.ask.event_id = Shown(event.ask.event_id);
     event.ask.config = Shown(event.ask.config);
   }
@@ -197,29 +194,16 @@ FeedEvent FeedReader::FromCsv(const std::string& line) {
   return event;
 }
 
-// A misspelt field, as in a header.
-Status FeedReader::CheckOthers(const simdjson::dom::object& object) {
+void FeedReader::NoteOthers(const simdjson::dom::object& object) {
   for (const auto& [name, value] : object) {
-    if (IsField(name)) continue;
-    auto known = others_.find(name);
-    if (known == others_.end()) {
-      if (others_.size() == kMostOthers) others_.erase(others_.begin());
-      known = others_.emplace(name, Other{.meant = http::NearField(name, kFields)}).first;
-    }
-    const std::optional<std::string_view> meant = known->second.meant;
-    simdjson::dom::element right;
-    if (meant && (object[*meant].get(right) != simdjson::SUCCESS || right.is_null())) {
-      return Misspelt("field", name, *meant);
-    }
-    known->second.ignored = true;
+    if (!IsField(name) && others_.size() < kMostOthers) others_.emplace(name);
   }
-  return {};
 }
 
 std::string FeedReader::Ignored() const {
   std::string names;
-  for (const auto& [name, other] : others_) {
-    if (other.ignored) names += (names.empty() ? "" : ", ") + Shown(name, kMostShown);
+  for (const std::string& name : others_) {
+    names += (names.empty() ? "" : ", ") + Shown(name, kMostShown);
   }
   return names.empty() ? names : path_ + ": ignored fields: " + names;
 }
@@ -235,7 +219,7 @@ FeedEvent FeedReader::FromJson(const std::string& line) {
   }
   std::string time;
   Status s = http::CheckSpelling(object, kFields);
-  if (s.ok()) s = CheckOthers(object);
+  if (s.ok()) NoteOthers(object);
   const auto read = [&](const char* field, std::string& into) {
     if (s.ok()) s = http::ReadTextIfAny(object, field, into);
   };

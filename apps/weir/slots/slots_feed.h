@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +58,7 @@ class FeedReader {
   Status CheckDefaults() const;
   FeedEvent FromCsv(const std::string& line);
   FeedEvent FromJson(const std::string& line);
-  Status CheckOthers(const simdjson::dom::object& object);
+  void NoteOthers(const simdjson::dom::object& object);
   Status Fill(FeedEvent& event, const std::string& time) const;
 
   std::string path_;
@@ -67,12 +67,8 @@ class FeedReader {
   bool json_;
   CsvLines csv_;
   std::vector<std::string> columns_;
-  std::string ignored_;  // names of other columns
-  struct Other {
-    std::optional<std::string_view> meant = {};  ///< if it is probably a misspelling
-    bool ignored = false;
-  };
-  std::map<std::string, Other, std::less<>> others_;  // fields of JSON lines
+  std::string ignored_;                        // names of other columns
+  std::set<std::string, std::less<>> others_;  // fields of JSON lines that are ignored
   std::int64_t bytes_read_ = 0;
   std::int64_t bytes_total_ = 0;
   std::int64_t line_ = 0;

@@ -194,6 +194,7 @@ bool ResultsFile::CopyResults(const std::string& to) const {
   std::string line;
   std::getline(in, line);  // the terms
   while (std::getline(in, line)) {
+    if (line.size() <= kDigestSize) return false;
     out << std::string_view(line).substr(kDigestSize + 1) << '\n';
   }
   return in.eof() && out.flush();

@@ -6,10 +6,13 @@
 #include <utility>
 
 #include "drivers/postgres/connection.h"
+#include "drivers/postgres/url.h"
 
 namespace weir::postgres {
 
 Status CheckLogin(const std::string& url) {
+  const Result<Target> target = Target::Parse(url);
+  if (!target.ok() || target->Hosts().size() > 1) return {};
   constexpr std::chrono::milliseconds kPatience{1000};
   boost::asio::io_context io(1);
   std::optional<Status> answer;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/ascii.h"
@@ -14,7 +15,8 @@ namespace weir::http {
 namespace {
 
 constexpr std::size_t kSmall = std::size_t{32} << 10U;
-constexpr std::size_t kMostShown = 64;  // of a name
+constexpr std::size_t kMostShown = 64;   // of a name
+constexpr std::size_t kMostOthers = 64;  // unknown fields of an object that are compared with ours
 
 /// Of two fields with one name, one reader of JSON takes the first and another the last.
 class NoneTwice {
@@ -44,6 +46,41 @@ std::string Plain(std::string_view name) {
   }
   return plain;
 }
+
+/// The fields of an object, to compare others with.
+class Spelling {
+ public:
+  explicit Spelling(std::span<const std::string_view> fields) : fields_(fields) {
+    for (const std::string_view field : fields) plain_.push_back(Plain(field));
+    views_.assign(plain_.begin(), plain_.end());
+  }
+
+  void NoteGiven(const simdjson::dom::object& object) {
+    for (const auto& [name, value] : object) {
+      const auto found = std::find(fields_.begin(), fields_.end(), name);
+      if (found == fields_.end() || value.is_null()) continue;
+      given_.push_back(plain_[static_cast<std::size_t>(found - fields_.begin())]);
+    }
+  }
+  /// This field, or its other name: user_id and userId.
+  bool IsGiven(std::string_view field) const {
+    return std::find(given_.begin(), given_.end(), Plain(field)) != given_.end();
+  }
+
+  /// The field that is nearest to `name`, if one is near.
+  std::optional<std::string_view> Near(std::string_view name) const {
+    const auto nearest = Nearest(Plain(name), views_);
+    if (!nearest) return std::nullopt;
+    return fields_[static_cast<std::size_t>(std::find(views_.begin(), views_.end(), *nearest) -
+                                            views_.begin())];
+  }
+
+ private:
+  const std::span<const std::string_view> fields_;
+  std::vector<std::string> plain_;
+  std::vector<std::string_view> views_;  // of plain_
+  std::vector<std::string> given_;
+};
 
 }  // namespace
 
@@ -122,25 +159,24 @@ std::optional<std::string_view> MeantField(std::string_view name,
 std::optional<std::string_view> NearField(std::string_view name,
                                           std::span<const std::string_view> fields) {
   if (std::find(fields.begin(), fields.end(), name) != fields.end()) return std::nullopt;
-  std::vector<std::string> plain;
-  for (const std::string_view field : fields) plain.push_back(Plain(field));
-  const std::vector<std::string_view> views(plain.begin(), plain.end());
-  const auto nearest = Nearest(Plain(name), views);
-  if (!nearest) return std::nullopt;
-  return fields[static_cast<std::size_t>(std::find(views.begin(), views.end(), *nearest) -
-                                         views.begin())];
+  return Spelling(fields).Near(name);
 }
 
 Status CheckSpelling(const simdjson::dom::object& object,
                      std::span<const std::string_view> fields) {
   NoneTwice once(fields);
+  std::vector<std::string_view> others;
   for (const auto& [name, value] : object) {
-    if (const Result<bool> known = once.Take(name); !known.ok()) return known.error();
-    auto meant = MeantField(name, fields);
-    if (!meant) {
-      meant = NearField(name, fields);
-      if (!meant || HasField(object, *meant)) continue;
-    }
+    const Result<bool> known = once.Take(name);
+    if (!known.ok()) return known.error();
+    if (!*known && others.size() < kMostOthers) others.push_back(name);
+  }
+  if (others.empty()) return {};
+  Spelling spelling(fields);
+  spelling.NoteGiven(object);
+  for (const std::string_view name : others) {
+    const auto meant = spelling.Near(name);
+    if (!meant || (Plain(name) != Plain(*meant) && spelling.IsGiven(*meant))) continue;
     return Invalid("unknown field " + std::string(name.substr(0, kMostShown)) + "; did you mean " +
                    std::string(*meant) + "?");
   }

@@ -108,6 +108,14 @@ TEST_F(SlotsFeed, AColumnThatIsNearOneThatIsThereIsIgnored) {
   EXPECT_THAT(run.error_output, HasSubstr("ignored columns: events, payload2\n"));
 }
 
+TEST_F(SlotsFeed, ALineBreakInTheNameOfAFieldDoesNotBreakTheResults) {
+  const RunResult run =
+      Import("feed.jsonl", "{\"eventId\":\"a\",\"pay\\nload\":\"5\"}\n{\"eventId\":\"b\"}\n");
+  EXPECT_EQ(run.exit_code, kSomeRefused) << run.error_output;
+  EXPECT_THAT(run.output, HasSubstr("2 events: 1 new, 0 existing, 1 refused"));
+  EXPECT_THAT(Results("feed.slots.csv"), HasSubstr("did you mean payload?"));
+}
+
 TEST_F(SlotsFeed, AMisspeltJsonFieldIsInvalidAndOthersAreNamedOnce) {
   const std::string text =
       "{\"eventId\":\"a\",\"paylod\":\"5\"}\n"

@@ -113,6 +113,8 @@ TEST(NotifyJson, AFieldThatIsNearlyOneOfOursIsRefused) {
   EXPECT_EQ(SendProblem(begin + R"(,"recipent":"a@b.example"})"),
             "unknown field recipent; did you mean recipient?");
   EXPECT_EQ(SendProblem(begin + R"(,"idempotency_key":"k","priority":1,"messageId":7})"), "none");
+  EXPECT_EQ(SendProblem(R"({"user_id":"u","message":"m","user_ip":"192.0.2.1"})"), "none")
+      << "the field is there under its other name";
 }
 
 // They are replaced as a whole: a misspelled preference would be removed.
