@@ -239,6 +239,11 @@ Error NamedRefusal(Error error) {
   return error;
 }
 
+Error Unavailable(Error error) {
+  error.code = Code::kUnavailable;
+  return error;
+}
+
 /// True if the name certainly does not exist; a name service that does not answer proves nothing.
 bool IsNobodys(const std::string& host) {
   addrinfo* found = nullptr;
@@ -268,8 +273,9 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     if (answer.ok()) break;
     const std::vector<std::string> hosts = backend.hosts();
     const bool over = std::chrono::steady_clock::now() >= deadline;
-    // Of several hosts another one, which the next attempt is for, may admit us.
-    if (RefusesLogin(answer.error()) && (hosts.size() <= 1 || over)) {
+    // Of several hosts another one may admit us, now or later.
+    if (RefusesLogin(answer.error()) && hosts.size() > 1) answer = Unavailable(answer.error());
+    if (RefusesLogin(answer.error())) {
       answer = NamedRefusal(answer.error());
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
       answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};

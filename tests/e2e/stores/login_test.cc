@@ -68,6 +68,17 @@ TEST(Login, OneThatIsRefusedEndsTheService) {
   ExpectEnd(wrong, "WRONGPASS");
 }
 
+// Another host may admit it, now or after a failover.
+TEST(Login, OneOfSeveralHostsThatRefusesItDoesNotEndTheService) {
+  const PostgresServer postgres;
+  std::string url = postgres.tcp_url("nodb");
+  const std::string port = ":" + std::to_string(postgres.port());
+  url.insert(url.find(port) + port.size(), ",127.0.0.1:1");
+  const TempDir dir;
+  WeirProcess weir(Args(dir, {"--store", url, "--policy-store", url}));
+  EXPECT_EQ(HttpClient(weir.Port("http")).Get("/healthz").status, 200);
+}
+
 TEST(Login, TheLogSaysWhenAServiceThatListensIsReady) {
   PostgresServer postgres;
   const std::string url = postgres.tcp_url();
