@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 namespace weir::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr const char* kUntilClose = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nhalf";
 
 enum class End { kWhole, kReset, kSilent };
@@ -29,15 +32,17 @@ int ErrorAtTheEnd(End end) {
   TcpServer upstream([&](TcpConnection& connection) {
     connection.ReadThrough("\r\n\r\n");
     connection.Send(kUntilClose);
-    half_is_there.get_future().wait();
-    if (end == End::kSilent) over.get_future().wait();
+    // A client that did not get this far has failed, and waits for this thread.
+    half_is_there.get_future().wait_for(60s);
+    if (end == End::kSilent) over.get_future().wait_for(60s);
     if (end != End::kReset) return;
     const linger at_once{1, 0};
     setsockopt(connection.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   });
   TempDir dir;
   WeirProcess weir({"proxy", "--upstream", "http://127.0.0.1:" + std::to_string(upstream.port()),
-                    "--data", dir.path(), "--listen", "127.0.0.1:0", "--stall-timeout", "300ms"});
+                    "--data", dir.path(), "--listen", "127.0.0.1:0", "--stall-timeout",
+                    end == End::kSilent ? "2s" : "60s"});
   TcpConnection client(weir.Port("proxy"));
   client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   client.ReadThrough("\r\n\r\nhalf");
