@@ -13,6 +13,18 @@ bool IsYaml(const std::filesystem::path& file) {
   return file.extension() == ".yaml" || file.extension() == ".yml";
 }
 
+/// Whether the text says itself that there are no policies, in this form or in Envoy's.
+bool HasEmptyList(const std::string& text, const std::string& path) {
+  std::vector<yaml::Problem> problems;
+  const yaml::Document document = yaml::Document::Parse(text, path, problems);
+  return document.root() != nullptr &&
+         std::ranges::any_of(document.root()->fields, [](const auto& field) {
+           const auto& [name, value] = field;
+           return (name->scalar == "policies" || name->scalar == "descriptors") &&
+                  value->kind == yaml::Node::Kind::kSequence;
+         });
+}
+
 }  // namespace
 
 std::vector<Definition> LoadPolicyFile(const std::string& path,
@@ -24,7 +36,13 @@ std::vector<Definition> LoadPolicyFile(const std::string& path,
     problems.push_back({path, {}, "is empty; write \"policies: []\" if there are none"});
     return {};
   }
-  return ParsePolicies(text, path, problems, lenient);
+  const std::size_t before = problems.size();
+  std::vector<Definition> policies = ParsePolicies(text, path, problems, lenient);
+  // Nor must what is left of a file that was cut short, or of one whose policies are all comments.
+  if (policies.empty() && problems.size() == before && !HasEmptyList(text, path)) {
+    problems.push_back({path, {}, "has no policies; write \"policies: []\" if there are none"});
+  }
+  return policies;
 }
 
 std::vector<std::string> PolicyFiles(const std::vector<std::string>& paths,

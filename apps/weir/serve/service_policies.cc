@@ -121,7 +121,8 @@ std::vector<policy::yaml::Problem> Service::Reloaded(
 
 void Service::LogReload(const std::vector<policy::yaml::Problem>& problems) const {
   if (problems.empty()) {
-    Log(Level::kInfo, "policies reloaded");
+    const std::size_t count = catalog_->live().Current()->policies().size();
+    Log(Level::kInfo, "policies reloaded", {{"policies", static_cast<std::int64_t>(count)}});
     return WarnOfMisfits(config_, *catalog_->live().Current());
   }
   for (const policy::yaml::Problem& problem : problems) {

@@ -280,9 +280,21 @@ TEST(PolicyMistakes, AFileWithNothingInIt) {
   std::vector<yaml::Problem> problems;
   EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", "").string(), problems), IsEmpty());
   EXPECT_THAT(yaml::ToString(problems), HasSubstr("is empty; write \"policies: []\""));
-  problems.clear();
-  EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", "policies: []\n").string(), problems), IsEmpty());
-  EXPECT_THAT(problems, IsEmpty());
+  for (const char* none : {"policies: []\n", "domain: d\ndescriptors: []\n"}) {
+    problems.clear();
+    EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", none).string(), problems), IsEmpty());
+    EXPECT_THAT(problems, IsEmpty());
+  }
+}
+
+TEST(PolicyMistakes, AFileWithoutAListOfPolicies) {
+  const test::TempDir dir;
+  for (const char* left :
+       {"\n", "# policies:\n", "domain: d\n", "domain: d\npolicies:\n", "{}\n"}) {
+    std::vector<yaml::Problem> problems;
+    EXPECT_THAT(LoadPolicyFile(dir.Write("p.yaml", left).string(), problems), IsEmpty());
+    EXPECT_THAT(yaml::ToString(problems), HasSubstr("\"policies: []\" if there are none")) << left;
+  }
 }
 
 TEST(PolicyFields, TruthHasTheWordsOfYaml) {
