@@ -232,56 +232,6 @@ policies:
 }
 
 // By which of its entries a policy is found depends on the other policies.
-TEST_F(PolicySetTest, AnEntryThatIsThereTwiceMatchesWithEitherValueWhateverOtherPoliciesThereAre) {
-  const std::string pay = R"(
-policies:
-  - {name: pay, match: {tag: pay, ip: "*"}, quota: {fixed_window: {limit: 1, window: 1s}}}
-)";
-  const std::vector<Entry> entries = {{"tag", "all"}, {"ip", "1"}, {"tag", "pay"}, {"ip", "2"}};
-  const auto both = {"default/pay|ip:1|tag:pay", "default/pay|ip:2|tag:pay"};
-  for (const std::string other : {"tag", "ip"}) {
-    Compile(pay + "  - {name: other, match: {" + other + ": none}, unlimited: true}\n");
-    EXPECT_THAT(Keys(entries), UnorderedElementsAreArray(both)) << other;
-  }
-}
-
-TEST_F(PolicySetTest, AnEntryThatIsThereTwiceWithOneValueIsThereOnce) {
-  Compile(R"(
-policies:
-  - {name: pay, match: {tag: pay, ip: "*"}, quota: {fixed_window: {limit: 1, window: 1s}}}
-)");
-  EXPECT_THAT(Keys({{"tag", "pay"}, {"ip", "1"}, {"tag", "pay"}, {"ip", "1"}}),
-              ElementsAre("default/pay|ip:1|tag:pay"));
-}
-
-TEST_F(PolicySetTest, APolicyForOneValueReplacesNoneForAnother) {
-  Compile(R"(
-policies:
-  - {name: users, match: {user: "*"}, quota: {fixed_window: {limit: 1, window: 1s}}}
-  - {name: vip, match: {user: vip}, quota: {fixed_window: {limit: 9, window: 1s}}}
-)");
-  EXPECT_THAT(Keys({{"user", "ann"}, {"user", "vip"}}),
-              UnorderedElementsAre("default/users|user:ann", "default/vip|user:vip"));
-  EXPECT_THAT(Keys({{"user", "vip"}, {"user", "vip"}}), ElementsAre("default/vip|user:vip"));
-}
-
-TEST_F(PolicySetTest, TooManyCombinationsOfEntriesAreNotTried) {
-  std::string match;
-  std::vector<Entry> entries;
-  const std::string names = "abcdefghijkl";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string_view name = std::string_view(names).substr(i, 1);
-    match += (i == 0 ? "" : ", ") + std::string(name) + ": \"*\"";
-    for (const char* value : {"1", "2", "3"}) entries.push_back({name, value});
-  }
-  Compile("policies:\n  - {name: p, match: {" + match + "}, unlimited: true}\n");
-  set_->Match("", entries, buffer_);
-  EXPECT_TRUE(buffer_.cut);
-  entries.resize(3);
-  set_->Match("", entries, buffer_);
-  EXPECT_FALSE(buffer_.cut);
-}
-
 TEST_F(PolicySetTest, NumbersStayTheSameOverReloads) {
   Compile(
       "policies: [{name: a, match: {}, unlimited: true}, {name: b, match: {x: y}, unlimited: "
