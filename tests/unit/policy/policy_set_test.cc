@@ -231,7 +231,6 @@ policies:
   EXPECT_THAT(Keys({{"tag", "a"}, {"tag", "b"}}), ElementsAre("default/b|tag:b"));
 }
 
-// By which of its entries a policy is found depends on the other policies.
 TEST_F(PolicySetTest, NumbersStayTheSameOverReloads) {
   Compile(
       "policies: [{name: a, match: {}, unlimited: true}, {name: b, match: {x: y}, unlimited: "
