@@ -239,11 +239,6 @@ Error NamedRefusal(Error error) {
   return error;
 }
 
-Error Unavailable(Error error) {
-  error.code = Code::kUnavailable;
-  return error;
-}
-
 /// True if the name certainly does not exist; a name service that does not answer proves nothing.
 bool IsNobodys(const std::string& host) {
   addrinfo* found = nullptr;
@@ -255,11 +250,13 @@ bool IsNobodys(const std::string& host) {
 }  // namespace
 
 Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds patience) {
+  constexpr std::chrono::seconds kAllHosts{2};  // to be refused for, if there are several
   const auto deadline = std::chrono::steady_clock::now() + patience;
   boost::asio::io_context io(1);
   store::guard::GuardedStore probe(io, guard, backend.NewStore(io));
   Status answer;
   guard.SetAwaited(true);
+  auto admitted = std::chrono::steady_clock::now();  // all were refused since then
   for (bool first = true;; first = false) {
     bool told = false;
     probe.Probe(0, [&](const Status& status) {
@@ -272,15 +269,17 @@ Status AwaitAnswer(Backend& backend, Guard& guard, std::chrono::milliseconds pat
     }
     if (answer.ok()) break;
     const std::vector<std::string> hosts = backend.hosts();
-    const bool over = std::chrono::steady_clock::now() >= deadline;
+    const auto now = std::chrono::steady_clock::now();
+    const bool refused = RefusesLogin(answer.error());
+    if (!refused) admitted = now;
     // Of several hosts another one may admit us, now or later.
-    if (RefusesLogin(answer.error()) && hosts.size() > 1) answer = Unavailable(answer.error());
-    if (RefusesLogin(answer.error())) {
+    if (refused && (hosts.size() <= 1 || now - admitted >= kAllHosts)) {
       answer = NamedRefusal(answer.error());
     } else if (first && !hosts.empty() && std::ranges::all_of(hosts, IsNobodys)) {
       answer = Error{Code::kNotFound, "cannot resolve host " + hosts.front()};
-    } else if (over) {
-      answer = Error{answer.error().code, "not responding: " + answer.error().message};
+    } else if (now >= deadline) {
+      answer = Error{refused ? Code::kUnavailable : answer.error().code,
+                     "not responding: " + answer.error().message};
     } else {
       io.restart();
       io.run_for(std::chrono::milliseconds(20));

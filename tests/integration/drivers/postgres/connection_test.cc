@@ -167,7 +167,7 @@ TEST_F(PostgresConnection, FailsWhatIsInFlightWhenTheBackendDiesAndConnectsAgain
   connection.Send("SELECT pg_sleep(60)", {}, [&](Answer a) { answer = std::move(a); });
   io_.restart();
   io_.poll();
-  EXPECT_EQ(server_->TerminateBackends(), 1);
+  EXPECT_GE(server_->TerminateBackends(), 1);  // those of earlier tests may still be ending
   while (!answer && io_.run_one_for(std::chrono::seconds(10)) > 0) {
   }
   ASSERT_TRUE(answer.has_value());
