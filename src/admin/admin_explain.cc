@@ -250,9 +250,13 @@ void ExplainBucket(const AdminParts& parts, limiter::PolicyLimiter& limiter,
   const auto set = limiter.policies();
   const policy::Policy* policy = PolicyOfBucket(*set, asked->subject.bucket);
   if (policy == nullptr) {
-    return asked->reply(http::ErrorResponse(404,
-                                            "no current policy has this bucket: its quota came "
-                                            "with the requests, or its policy was deleted"));
+    std::string bare;
+    policy::AppendBareKey(bare, asked->subject.bucket);
+    return asked->reply(http::ErrorResponse(
+        404,
+        "no current policy has this bucket: its quota came with the requests, or its policy was "
+        "deleted; if it is a bare key, its bucket is " +
+            bare));
   }
   if (ExplainReplaced(parts, limiter, *set, *policy, asked)) return;
   limiter::ExplainBucket(limiter, {set, policy}, asked->subject.bucket, asked->subject.cost,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "admin/admin.h"
+#include "admin/file_changes.h"
 #include "admin/json_diff.h"
 #include "admin/return_body.h"
 #include "base/instant.h"
@@ -40,9 +41,31 @@ http::Response NoHistory(bool in_force) {
                       "lost the history");
 }
 
-http::Response VersionsOf(const std::string& key, bool in_force, const History& history) {
+/// How to list the changes of the policies of files with this name: those of their overrides. Empty
+/// if none has one.
+std::string HistoryOfOverrides(const policy::Catalog& catalog, const policy::PolicyStore& policies,
+                               std::string_view name) {
+  const auto set = catalog.live().Current();
+  std::string commands;
+  for (const policy::Policy& policy : set->policies()) {
+    const policy::Definition& definition = policy.definition;
+    if (definition.source == kAdminSource || definition.name != name) continue;
+    const std::string key = policy::OverrideKey(definition);
+    if (!policies.Get(key).ok()) continue;
+    commands +=
+        (commands.empty() ? "under " : ", and under ") + key + ": weir policy history " + key;
+  }
+  return commands;
+}
+
+http::Response VersionsOf(const policy::Catalog& catalog, const policy::PolicyStore& policies,
+                          const std::string& key, const History& history) {
   if (!history.ok()) return http::ErrorResponse(history.error());
-  if (history->empty()) return NoHistory(in_force);
+  if (history->empty()) {
+    const std::string where = HistoryOfOverrides(catalog, policies, key);
+    if (where.empty()) return NoHistory(policies.Get(key).ok());
+    return http::ErrorResponse(404, "this policy is in a file; its changes are " + where);
+  }
   http::Response response;
   JsonWriter json(response.body);
   json.BeginObject().Field("policyKey", key).Key("versions").BeginArray();
@@ -70,8 +93,8 @@ void Versions(const AdminParts& parts, const http::Request& request, const http:
   const std::string& key = request.params[0];
   parts.policies.History(
       key, page->limit,
-      [reply, key, in_force = parts.policies.Get(key).ok()](const History& history) {
-        reply(VersionsOf(key, in_force, history));
+      [&catalog = parts.catalog, &policies = parts.policies, reply, key](const History& history) {
+        reply(VersionsOf(catalog, policies, key, history));
       });
 }
 

@@ -155,6 +155,11 @@ int Run(Settings& settings) {
   if (!source.ok()) return Failed(source.error());
   auto target = MakeTarget(settings, [&gone] { gone = true; });
   if (!target.ok()) return Failed(target.error());
+  std::optional<Error> refused;
+  settings.options.on_refused = [&](const Error& error) {
+    refused = error;
+    stop.request_stop();
+  };
   Dispatcher dispatcher(**source, **target, settings.options);
   std::optional<Metrics> metrics;
   if (!settings.metrics.empty()) {
@@ -175,6 +180,10 @@ int Run(Settings& settings) {
                   {"dead", counts.dead},
                   {"left", counts.left},
                   {"lost", counts.lost}});
+  if (refused) {
+    telemetry::FlushLog();
+    return Fail(*refused);
+  }
   if (gone) return Failed({Code::kUnavailable, "nobody reads standard output any more"});
   return 0;
 }

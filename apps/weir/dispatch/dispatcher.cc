@@ -19,7 +19,6 @@ using telemetry::Log;
 constexpr milliseconds kProbePause{500};
 constexpr milliseconds kErrorPause{500};
 constexpr milliseconds kUnknownPause{5'000};  // for a config that may be created later
-constexpr milliseconds kTellAgain{60'000};
 constexpr std::size_t kMaxTried = 100'000;
 constexpr std::chrono::seconds kDrain{15};
 constexpr std::chrono::seconds kAfterTimeout{3};  // Kafka checks once a second for late messages
@@ -119,13 +118,6 @@ void Dispatcher::ClaimLoop(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-bool Dispatcher::Trouble::IsNews(const std::string& why, slots::Millis now) {
-  if (reason == why && now < tell_again) return false;
-  reason = why;
-  tell_again = now + kTellAgain.count();
-  return true;
-}
-
 // Only this config waits: it may be misspelt, and the others are not.
 void Dispatcher::NoteTrouble(const std::string& config, const Error& error) {
   const slots::Millis now = SteadyMillis();
@@ -155,9 +147,10 @@ std::size_t Dispatcher::ClaimOnce(const std::string& config, std::size_t max) {
                                               .random = Random()});
   store_up_ = claim.ok() || claim.error().code != Code::kUnavailable;
   if (!claim.ok()) {
-    NoteTrouble(config, claim.error());
+    if (!IsRefused(claim.error())) NoteTrouble(config, claim.error());
     return 0;
   }
+  ever_claimed_ = true;
   if (troubles_.erase(config) > 0) {
     Log(Level::kInfo, "claiming events again", {{"config", std::string_view(config)}});
   }

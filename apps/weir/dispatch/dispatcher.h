@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,9 @@ struct DispatcherOptions {
   int attempts = 20;                        ///< failures of its own that make a dead letter
   std::chrono::milliseconds first_pause{1'000};
   std::chrono::milliseconds longest_pause{60'000};
+  /// Called on another thread if the service refuses the key (401, 403) before any claim succeeds.
+  /// Later refusals are retried: keys may be rotated.
+  std::function<void(const Error&)> on_refused = {};
 };
 
 /// Claims due events and delivers each at its time. Three threads: one claims ahead, one delivers
@@ -87,6 +91,8 @@ class Dispatcher {
   void DeliverLoop(const std::stop_token& stop);
   void FinishLoop(const std::stop_token& delivered);
   void NoteTrouble(const std::string& config, const Error& error);
+  /// Whether the key is of no use; then it reports that.
+  bool IsRefused(const Error& error) const;
   std::size_t ClaimOnce(const std::string& config, std::size_t max);
   /// Whether the target held this thread up until the deadline of the delivery.
   bool Deliver(const slots::Claimed& event);
@@ -126,6 +132,7 @@ class Dispatcher {
   Steady::time_point last_taken_ = Steady::time_point::min();  // by the target
   std::unordered_map<std::string, Steady::time_point> tried_;  // events that failed here, and when
   DispatchCounts counts_;
+  bool ever_claimed_ = false;                // of the claiming thread: a claim has succeeded
   std::map<std::string, Trouble> troubles_;  // of the claiming thread, by config
   std::optional<Trouble> report_trouble_;    // of the finishing thread
   // Of the claiming thread: the store's clock seen from the steady one, and from the machine's.

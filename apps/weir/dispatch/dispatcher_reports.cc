@@ -1,4 +1,4 @@
-// How a dispatcher reports the outcome of claimed events to the store.
+// How a dispatcher reports the outcome of claimed events to the store, and trouble to its operator.
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +17,7 @@ using telemetry::Level;
 using telemetry::Log;
 
 constexpr milliseconds kReportAgain{500};
+constexpr milliseconds kTellAgain{60'000};
 constexpr milliseconds kGather{5};  // ends this close together are reported together
 constexpr std::size_t kMaxTold = 1'000;
 
@@ -31,6 +32,21 @@ slots::Millis Dispatcher::SteadyMillis() {
 void Dispatcher::LogDead(const slots::Finish& end) {
   Log(Level::kWarn, "dead letter",
       {{"event", std::string_view(end.event_id)}, {"reason", std::string_view(end.error)}});
+}
+
+bool Dispatcher::Trouble::IsNews(const std::string& why, slots::Millis now) {
+  if (reason == why && now < tell_again) return false;
+  reason = why;
+  tell_again = now + kTellAgain.count();
+  return true;
+}
+
+bool Dispatcher::IsRefused(const Error& error) const {
+  const bool denied = error.code == Code::kUnauthenticated || error.code == Code::kPermissionDenied;
+  // Grants of a database can be given while this waits.
+  if (!denied || ever_claimed_ || source_.store() != nullptr || !options_.on_refused) return false;
+  options_.on_refused(error);
+  return true;
 }
 
 void Dispatcher::FinishLoop(const std::stop_token& delivered) {

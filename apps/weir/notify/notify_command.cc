@@ -22,7 +22,7 @@ struct Words {
   std::string channel;
   std::string recipient;
   std::int64_t limit = 0;
-  std::string window = {};  ///< minutes, or with a unit
+  std::string window = {};
   bool reset_count = false;
 };
 
@@ -34,16 +34,15 @@ std::string ConfigPath(const Words& words) {
 
 /// --window as the JSON of timeWindow.
 Result<std::string> WindowValue(const std::string& text) {
-  const bool plain = text.find_first_not_of("0123456789") == std::string::npos;
-  const Result<std::chrono::nanoseconds> span = ParseDuration(plain ? text + "m" : text);
+  const Result<std::chrono::nanoseconds> span = ParseDuration(text);
   constexpr std::chrono::minutes kMost(notify::kMaxTimeWindow);
   if (!span.ok() || *span <= std::chrono::nanoseconds(0) || *span > kMost ||
       *span % std::chrono::minutes(1) != std::chrono::nanoseconds(0)) {
     return Error{Code::kInvalidArgument, "--window: expected whole minutes from 1 to " +
                                              std::to_string(kMost.count()) +
-                                             ", such as 60, 2h or 1d" + Got(text)};
+                                             ", such as 60m, 2h or 1d" + Got(text)};
   }
-  return plain ? text : JsonText([&](JsonWriter& json) { json.Value(text); });
+  return JsonText([&](JsonWriter& json) { json.Value(text); });
 }
 
 int RunConfig(const Words& words) {
@@ -92,9 +91,8 @@ void AddConfigWord(Syntax word) {
                        config, RunConfig);
   Option limit = set.AddOption("--limit", config->limit, "Messages per window")
                      .Between(std::int64_t{1}, notify::kMaxRateLimit);
-  Option window =
-      set.AddOption("--window", config->window,
-                    "Length of the window: minutes, or with a unit such as 2h, 1d, PT90M");
+  Option window = set.AddOption("--window", config->window,
+                                "Length of the window, in whole minutes: 90m, 2h, 1d, PT90M");
   set.AddFlag("--reset-count", config->reset_count,
               "Start a new window with a count of 0; without it, the window goes on")
       .Needs(limit);

@@ -65,6 +65,8 @@ void PrintDecision(dom::element answer, std::int64_t cost, bool overdraw = false
   const std::int64_t retry = NumberOf(answer, "retryAfterMs");
   if (!allowed && retry == 0) {
     std::cout << ": " << NeverAllowed(cost, limit);
+  } else if (limit == 0 && allowed && !degraded) {
+    std::cout << ": unlimited";
   } else {
     std::cout << ": " << NumberOf(answer, "remaining") << " of " << limit << " left";
     // Without the store an overdraft may not have been charged.
@@ -154,13 +156,20 @@ void PrintLease(dom::element policy) {
                "ends or the bucket has refilled\n";
 }
 
+/// Whether the text can be the name of a bucket (policy/keys.h): domain/policy|…, key|… or cl|…. A
+/// bare key may contain anything, but hardly looks like one.
+bool IsBucket(std::string_view text) {
+  const std::size_t bar = text.find('|');
+  if (bar == text.npos) return false;
+  const std::string_view start = text.substr(0, bar);
+  return start == "key" || start == "cl" || start.find('/') != start.npos;
+}
+
 int RunExplain(const Words& words) {
   if (!words.subject.Valid()) return kExitUsage;
   std::string target = "/admin/explain?cost=" + std::to_string(words.cost);
   const std::string& name = words.subject.key;
-  // A bare key may have any name, but hardly that of a bucket.
-  const bool bucket = name.find('|') != std::string::npos;
-  if (!name.empty()) target += (bucket ? "&bucket=" : "&key=") + UrlEscaped(name);
+  if (!name.empty()) target += (IsBucket(name) ? "&bucket=" : "&key=") + UrlEscaped(name);
   target += words.subject.EntryQuery();
   return words.remote.Ask("GET", target, {}, [&](const ServiceReply& reply) -> int {
     dom::parser parser;

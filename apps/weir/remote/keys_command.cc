@@ -9,6 +9,7 @@
 #include "protocol/http/uri.h"
 #include "remote/json_fields.h"
 #include "remote/remote.h"
+#include "remote/waits.h"
 
 // weir keys: lists the buckets in the store, for example to find those of a customer.
 
@@ -44,12 +45,11 @@ std::string StateOf(dom::element bucket) {
   return status.empty() ? "-" : "has room";
 }
 
-/// "3s", rounded up: nobody waits for milliseconds.
-std::string Wait(dom::element bucket) {
+std::string FullIn(dom::element bucket) {
   dom::element value;
   if (bucket["resetAfterMs"].get(value) != simdjson::SUCCESS) return "-";
   const std::int64_t ms = NumberOf(bucket, "resetAfterMs");
-  return ms == 0 ? "now" : Grouped(static_cast<std::uint64_t>((ms + 999) / 1000)) + "s";
+  return ms == 0 ? "now" : Wait(ms);
 }
 
 std::string UsedOf(dom::element bucket) {
@@ -109,7 +109,7 @@ class Search {
     }
     const std::string policy = TextOf(bucket, "policy");
     table_.Add(
-        {name, StateOf(bucket), UsedOf(bucket), Wait(bucket), policy.empty() ? "-" : policy});
+        {name, StateOf(bucket), UsedOf(bucket), FullIn(bucket), policy.empty() ? "-" : policy});
   }
 
   void Show() const {

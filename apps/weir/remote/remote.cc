@@ -77,8 +77,7 @@ int Remote::Ask(std::string_view method, const std::string& target, std::string_
   return show(*reply);
 }
 
-int Fail(const Error& error) {
-  std::cerr << "weir: " << Shown(error.message, kMessageColumns) << '\n';
+int ExitCodeOf(const Error& error) noexcept {
   switch (error.code) {
     case Code::kUnavailable:
     case Code::kDeadlineExceeded:
@@ -90,12 +89,17 @@ int Fail(const Error& error) {
   }
 }
 
+int Fail(const Error& error) {
+  std::cerr << "weir: " << Shown(error.message, kMessageColumns) << '\n';
+  return ExitCodeOf(error);
+}
+
 int FailUnexpected() { return Fail({Code::kUnavailable, "unexpected response"}); }
 
 int FailRefused(const ServiceReply& reply, const std::string& about) {
   std::cerr << "weir: " << (about.empty() ? "" : Shown(about) + ": ") << reply.status << ": "
             << Shown(WithWaits(InOptions(MessageOf(reply.body))), kMessageColumns)
-            << (reply.status == 401 ? " (--key-file FILE, or WEIR_ADMIN_KEY)" : "") << '\n';
+            << (reply.status == 401 ? kKeyHint : "") << '\n';
   if (reply.status >= 500) return kExitUnreachable;
   // What the command line or a file said cannot be right; a retry cannot help.
   return reply.status == 400 ? kExitUsage : kExitRefused;

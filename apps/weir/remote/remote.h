@@ -12,6 +12,9 @@
 
 namespace weir::app {
 
+/// Follows the message of a 401.
+inline constexpr const char* kKeyHint = " (--key-file FILE, or WEIR_ADMIN_KEY)";
+
 enum ExitCode : int {
   kExitOk = 0,
   kExitNo = 1,           ///< limited, different, or another negative answer
@@ -49,6 +52,7 @@ struct Remote {
                                 std::string_view body = {}) const;
 };
 
+int ExitCodeOf(const Error& error) noexcept;
 /// Prints the error to standard error and returns its exit code.
 int Fail(const Error& error);
 /// Likewise for a response that this program does not understand.

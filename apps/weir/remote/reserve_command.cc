@@ -59,8 +59,12 @@ void PrintLeft(dom::element answer) {
   if (const std::string policy = TextOf(answer, "policy"); !policy.empty()) {
     std::cout << " by " << Shown(policy);
   }
-  std::cout << ": " << NumberOf(answer, "remaining") << " of " << NumberOf(answer, "limit")
-            << " left";
+  const std::int64_t limit = NumberOf(answer, "limit");
+  if (limit == 0 && IsTrue(answer, "allowed")) {
+    std::cout << ": unlimited";
+  } else {
+    std::cout << ": " << NumberOf(answer, "remaining") << " of " << limit << " left";
+  }
 }
 
 int RunReserve(const ReserveWords& words) {

@@ -23,7 +23,8 @@ namespace weir::app::slots_command {
 namespace {
 
 constexpr std::size_t kPage = 10'000;
-constexpr int kRefused = 3;  // some events got no slot, or their ids are taken
+constexpr int kSomeRefused = 3;  // some events got no slot, or their ids are taken
+constexpr int kProblems = 2;     // found by verify
 
 /// Shared by all words under `weir slots`. One per process.
 struct Where {
@@ -52,7 +53,8 @@ struct Where {
 
 int Fail(const Error& error) {
   std::cerr << "weir: " << Shown(error.message, 1000) << '\n';
-  return 1;
+  // A file that cannot be written, or a database that failed.
+  return error.code == Code::kInternal ? kExitNo : ExitCodeOf(error);
 }
 
 Result<std::vector<slots::WindowLoad>> ListAll(SlotsTarget& target, const std::string& config,
@@ -92,27 +94,33 @@ Status CheckNow(SlotsTarget& target, const std::string& name) {
                  "slot; give a later time, or use weir slots assign --file");
 }
 
+// 3 has another meaning here.
+int FailImport(const Error& error) {
+  const int code = Fail(error);
+  return code == kExitUnreachable ? kExitNo : code;
+}
+
 int RunImport(ImportWords& words) {
   if (const Result<std::ifstream> feed = OpenFile(words.options.feed); !feed.ok()) {
-    return Fail(Invalid(words.options.feed + ": " + feed.error().message));
+    return FailImport(Invalid(words.options.feed + ": " + feed.error().message));
   }
   words.options.target = words.where.Name();
   if (!words.at.empty()) {
     const Result<slots::Millis> at = ReadAt(words.at);
-    if (!at.ok()) return Fail(at.error());
+    if (!at.ok()) return FailImport(at.error());
     words.options.defaults.requested = *at;
   }
   auto target = words.where.Open();
-  if (!target.ok()) return Fail(target.error());
+  if (!target.ok()) return FailImport(target.error());
   if (words.at == "now") {
     const Status taken = CheckNow(**target, words.options.defaults.config);
-    if (!taken.ok()) return Fail(taken.error());
+    if (!taken.ok()) return FailImport(taken.error());
     std::cerr << "weir: requested time: " << slots::FormatInstant(*words.options.defaults.requested)
               << " (to continue if interrupted, give it as --at; configs with past: refuse accept "
                  "it for 10 s)\n";
   }
   Result<ImportSummary> summary = Import(**target, words.options);
-  if (!summary.ok()) return Fail(summary.error());
+  if (!summary.ok()) return FailImport(summary.error());
   std::cout << Counted(summary->events, "event") << ": " << summary->fresh << " new, "
             << summary->existing << " existing, " << summary->refused << " refused";
   if (summary->conflicts > 0) std::cout << ", " << summary->conflicts << " in conflict";
@@ -126,7 +134,7 @@ int RunImport(ImportWords& words) {
     std::cout << "; last window " << slots::FormatInstant(summary->last_window);
   }
   std::cout << '\n';
-  return summary->refused + summary->conflicts > 0 ? kRefused : 0;
+  return summary->refused + summary->conflicts > 0 ? kSomeRefused : kExitOk;
 }
 
 void AddImport(Syntax slots_word) {
@@ -306,7 +314,7 @@ int RunVerify(const Where& where) {
   std::cout << Counted(findings->windows, "window") << ", " << Counted(findings->slots, "slot")
             << ", " << Counted(findings->problems, "problem") << '\n';
   for (const std::string& example : findings->examples) std::cout << "  " << example << '\n';
-  return findings->problems == 0 ? 0 : 2;
+  return findings->problems == 0 ? kExitOk : kProblems;
 }
 
 void AddVerify(Syntax slots_word) {

@@ -4,6 +4,7 @@
 
 #include "base/json_writer.h"
 #include "protocol/http/error.h"
+#include "remote/remote.h"
 #include "remote/service_client.h"
 #include "slots/api/calendar_json.h"
 #include "slots/slots_target.h"
@@ -239,6 +240,11 @@ class ServiceTarget final : public SlotsTarget {
     return {};
   }
 
+  /// In the words of FailRefused.
+  static Error Refusal(int status, const std::string& why) {
+    return {CodeOf(status), std::to_string(status) + ": " + why + (status == 401 ? kKeyHint : "")};
+  }
+
   Error Garbled() const { return {Code::kUnavailable, client_.where() + ": unexpected response"}; }
 
   Result<dom::object> Exchange(dom::parser& parser, const char* method, const std::string& target,
@@ -250,7 +256,7 @@ class ServiceTarget final : public SlotsTarget {
     const bool is_object = parser.parse(reply->body).get(object) == simdjson::SUCCESS;
     if (!reply->ok()) {
       std::string why = is_object ? Text(object, "message") : std::string();
-      if (!why.empty()) return Error{CodeOf(reply->status), std::move(why)};
+      if (!why.empty()) return Refusal(reply->status, why);
       // A proxy in between answers in a format of its own, which says nothing about the request.
       return Error{Code::kUnavailable,
                    client_.where() + ": status " + std::to_string(reply->status)};

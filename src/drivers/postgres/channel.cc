@@ -16,6 +16,7 @@
 
 #include "base/blocking.h"
 #include "drivers/channel_trouble.h"
+#include "drivers/postgres/sqlstate.h"
 #include "drivers/postgres/survey.h"
 #include "drivers/postgres/url.h"
 
@@ -166,8 +167,8 @@ class PostgresChannel final : public Channel {
   }
 
   void NoteTrouble() {
-    std::string text = connection_ == nullptr ? "" : PQerrorMessage(connection_);
-    while (!text.empty() && text.back() == '\n') text.pop_back();
+    const std::string text =
+        OneLine(connection_ == nullptr ? nullptr : PQerrorMessage(connection_));
     trouble_.Note("postgres: " + (text.empty() ? "connecting timed out" : text));
   }
 

@@ -24,12 +24,6 @@ Result<Target> TargetOf(const ConnectionOptions& options) {
 
 }  // namespace
 
-std::string Trimmed(const char* text) {
-  std::string out = text == nullptr ? "" : text;
-  while (!out.empty() && out.back() == '\n') out.pop_back();
-  return out;
-}
-
 Connection::Session::Session(asio::io_context& io, ConnectionOptions options)
     : io_(io),
       options_(std::move(options)),
@@ -77,7 +71,7 @@ Status Connection::Session::Start() {
   handle_ = PQconnectStartParams(words.names.data(), words.values.data(), 0);
   if (handle_ == nullptr) return Error{Code::kUnavailable, "postgres: out of memory"};
   if (PQstatus(handle_) != CONNECTION_BAD) return {};
-  return Error{Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))};
+  return Error{Code::kUnavailable, "postgres: " + OneLine(PQerrorMessage(handle_))};
 }
 
 void Connection::Session::Poll() {
@@ -112,7 +106,7 @@ void Connection::Session::Refused() {
 
 void Connection::Session::Opened() {
   if (PQsetnonblocking(handle_, 1) != 0 || PQenterPipelineMode(handle_) != 1) {
-    return Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
+    return Lose({Code::kUnavailable, "postgres: " + OneLine(PQerrorMessage(handle_))});
   }
   PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
   // A commit whose wait for a synchronous standby was cut short (by statement_timeout, or by hand)

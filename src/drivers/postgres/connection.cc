@@ -88,12 +88,12 @@ void Connection::Session::Transmit(Statement& statement) {
                              formats.data(), 1) == 1 &&
          (statement.joined || PQpipelineSync(handle_) == 1);
   ++statement.results_due;
-  if (!sent) Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
+  if (!sent) Lose({Code::kUnavailable, "postgres: " + OneLine(PQerrorMessage(handle_))});
 }
 
 void Connection::Session::Flush() {
   const int left = PQflush(handle_);
-  if (left < 0) return Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
+  if (left < 0) return Lose({Code::kUnavailable, "postgres: " + OneLine(PQerrorMessage(handle_))});
   if (left == 1) AwaitWrite();
 }
 
@@ -112,7 +112,7 @@ void Connection::Session::AwaitRead() {
 
 void Connection::Session::OnReadable() {
   if (PQconsumeInput(handle_) != 1) {
-    return Lose({Code::kUnavailable, "postgres: " + Trimmed(PQerrorMessage(handle_))});
+    return Lose({Code::kUnavailable, "postgres: " + OneLine(PQerrorMessage(handle_))});
   }
   const std::uint64_t generation = generation_;
   while (!waiting_.empty() && PQstatus(handle_) == CONNECTION_OK && PQisBusy(handle_) == 0) {
@@ -161,7 +161,7 @@ void Connection::Session::TakeResult(PGresult* result) {
       statement.answer.sqlstate = state == nullptr ? "" : state;
       statement.answer.status =
           Error{CodeOf(statement.answer.sqlstate),
-                "postgres: " + Trimmed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY))};
+                "postgres: " + OneLine(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY))};
       if (statement.prepares) prepared_.erase(statement.sql);
       PQclear(result);
     }

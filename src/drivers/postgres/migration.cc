@@ -22,9 +22,8 @@ constexpr const char* kLock = "SELECT pg_advisory_xact_lock(1466264946)";
 
 Error ErrorOf(PGconn* connection, PGresult* result) {
   const char* state = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
-  std::string text = PQerrorMessage(connection);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return {CodeOf(state == nullptr ? "" : state), "postgres: " + text};
+  return {CodeOf(state == nullptr ? "" : state),
+          "postgres: " + OneLine(PQerrorMessage(connection))};
 }
 
 Status Run(PGconn* connection, const char* sql) {

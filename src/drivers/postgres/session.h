@@ -25,9 +25,6 @@
 
 namespace weir::postgres {
 
-/// libpq's messages end in a newline.
-std::string Trimmed(const char* text);
-
 /// Thread safety: as Connection.
 class Connection::Session : public std::enable_shared_from_this<Session> {
  public:

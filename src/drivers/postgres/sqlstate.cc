@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace weir::postgres {
+namespace {
+
+/// Without the indent of lines that continue one.
+void AppendLine(std::string& out, std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  if (line.empty()) return;
+  if (!out.empty()) out += "; ";
+  out += line;
+}
+
+}  // namespace
 
 Code CodeOf(std::string_view sqlstate) noexcept {
   const std::string_view kind = sqlstate.substr(0, 2);
@@ -22,6 +33,17 @@ bool IsRetryable(std::string_view sqlstate) noexcept {
   return sqlstate == "40001" || sqlstate == "40P01";
 }
 
+std::string OneLine(const char* text) {
+  std::string out;
+  std::string_view rest = text == nullptr ? "" : text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    AppendLine(out, line);
+  }
+  return out;
+}
+
 // "connection to … failed: FATAL:  28P01: password authentication failed for user …\nLOCATION:  …"
 ConnectError ReadConnectError(std::string_view verbose) {
   constexpr std::size_t kStateSize = 5;
@@ -39,8 +61,7 @@ ConnectError ReadConnectError(std::string_view verbose) {
       error.sqlstate = state;
       line.erase(at, kStateSize + 2);
     }
-    if (!error.message.empty()) error.message += '\n';
-    error.message += line;
+    AppendLine(error.message, line);
   }
   return error;
 }

@@ -20,10 +20,14 @@ Code CodeOf(std::string_view sqlstate) noexcept;
 /// likely succeed if repeated.
 bool IsRetryable(std::string_view sqlstate) noexcept;
 
+/// A message of libpq, which may have several lines and ends in a newline, as one: "connection
+/// refused; Is the server running?". Empty for null.
+std::string OneLine(const char* text);
+
 /// What libpq, at its most verbose, reports about a failed connection attempt.
 struct ConnectError {
   std::string sqlstate = {};  ///< empty unless the server itself refused
-  std::string message = {};   ///< without the state, and without locations in the server's source
+  std::string message = {};   ///< one line, without the state and locations in the server's source
 };
 ConnectError ReadConnectError(std::string_view verbose);
 

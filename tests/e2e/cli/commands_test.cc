@@ -439,14 +439,14 @@ TEST_F(Cli, AuditFindsPoliciesForACustomerWhateverTheirNames) {
 }
 
 TEST_F(Cli, ChangesOfAnyKindAreListedAndUndone) {
-  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}).exit_code, kOk);
-  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "5", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60m"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "5", "--window", "60m"}).exit_code, kOk);
   EXPECT_THAT(Weir({"audit", "u1"}).output, HasSubstr("notify.config  notify:u1  rateLimit 3 → 5"));
   EXPECT_EQ(Weir({"audit", "--undo", "1"}).exit_code, kRefused);  // not the latest
   EXPECT_EQ(Weir({"audit", "--undo", "2"}).output,
             "undone: change 2 (notify.config of notify:u1)\nto go further back, undo change 1\n");
   EXPECT_THAT(Weir({"notify", "config", "u1"}).output, ContainsRegex("rateLimit +3\n"));
-  EXPECT_EQ(Weir({"notify", "config", "u2", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"notify", "config", "u2", "--limit", "3", "--window", "60m"}).exit_code, kOk);
   EXPECT_EQ(Weir({"audit", "--undo", "4"}).output,
             "undone: change 4 (notify.config of notify:u2); it no longer exists\n"
             "no earlier change to undo\n");
@@ -454,7 +454,7 @@ TEST_F(Cli, ChangesOfAnyKindAreListedAndUndone) {
             "undone: change 3 (notify.undo of notify:u1), which had undone change 2; that one "
             "applies again\nto go further back, undo change 2\n");
   EXPECT_EQ(Weir({"audit", "--undo", "99"}).exit_code, kRefused);
-  EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}, "wrong").exit_code,
+  EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60m"}, "wrong").exit_code,
             kRefused);
 }
 
@@ -549,7 +549,7 @@ TEST_F(Cli, ResetTopStatusAndNotifyWork) {
     return Weir({"top", "--once", "--kind", "hot"}).output.find("busy") != std::string::npos;
   }));
   EXPECT_THAT(Weir({"top", "--once", "--json"}).output, StartsWith("{\"live\":{\"now\":"));
-  EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "1", "--window", "60"}).exit_code, kOk);
+  EXPECT_EQ(Weir({"notify", "config", "u1", "--limit", "1", "--window", "60m"}).exit_code, kOk);
   EXPECT_EQ(Weir({"notify", "send", "u1", "hello"}).exit_code, kOk);
   EXPECT_EQ(Weir({"notify", "send", "u1", "hello"}).exit_code, kNo);
   EXPECT_THAT(Weir({"notify", "quota", "u1"}).output, ContainsRegex("remaining +0\n"));

@@ -176,6 +176,27 @@ TEST_F(CliExplain, ABucketWhosePolicyIsReplacedIsNotWhatItsRequestsGet) {
   EXPECT_THAT(Weir({"explain", pay}).output, StartsWith("allowed by pay-42: 9 of 9 left\n"));
 }
 
+TEST_F(CliExplain, ABareKeyMayContainABar) {
+  Serve({"--config", DefaultOf(2)});
+  ASSERT_EQ(Weir({"check", "a|b"}).exit_code, kOk);
+  const RunResult key = Weir({"explain", "a|b"});
+  EXPECT_EQ(key.exit_code, kOk) << key.error_output;
+  EXPECT_THAT(key.output,
+              AllOf(StartsWith("allowed by default: 1 of 2 left\n"), HasSubstr("key|a%7Cb")));
+  // This one could be a bucket as well.
+  const RunResult either = Weir({"explain", "api/a|b"});
+  EXPECT_EQ(either.exit_code, kRefused);
+  EXPECT_THAT(either.error_output, HasSubstr("if it is a bare key, its bucket is key|api/a%7Cb\n"));
+  EXPECT_EQ(Weir({"explain", "key|api/a%7Cb"}).exit_code, kOk);
+}
+
+TEST_F(CliExplain, APolicyWithoutALimitIsNotZeroOfZero) {
+  Serve({});
+  ASSERT_EQ(Client().Post("/admin/policies", R"({"key":"vip","unlimited":true})").status, 201);
+  EXPECT_EQ(Weir({"check", "vip"}).output, "allowed by vip: unlimited\n");
+  EXPECT_THAT(Weir({"explain", "vip"}).output, StartsWith("allowed by vip: unlimited\n"));
+}
+
 TEST_F(CliExplain, ABucketNamesTheOtherPoliciesOfItsRequests) {
   Serve({"--policies", dir_.Write("policies.yaml", R"(
 domain: api

@@ -52,6 +52,8 @@ TEST_F(CliKeys, ShowsThoseThatAreLimited) {
               AllOf(HasSubstr("api/per-user|user:77  limited  2 of 2  "),
                     Not(HasSubstr("user:177")), Not(HasSubstr("key|77"))));
   EXPECT_THAT(Weir({"keys", "177"}).output, HasSubstr("has room  1 of 2  "));
+  // 100 days that began a moment ago.
+  EXPECT_THAT(Weir({"keys", "177"}).output, HasSubstr(" d "));
 }
 
 TEST_F(CliKeys, FindsNamesAsTheyWereBeforeEscapes) {

@@ -60,7 +60,10 @@ class NotifyWords : public ::testing::Test {
 
 TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
   Serve();
-  ASSERT_EQ(Notify({"config", "ann", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Notify({"config", "ann", "--limit", "3", "--window", "60m"}).exit_code, kOk);
+  const RunResult bare = Notify({"config", "ann", "--limit", "3", "--window", "60"});
+  EXPECT_EQ(bare.exit_code, kUsage);
+  EXPECT_THAT(bare.error_output, HasSubstr("such as 60m, 2h or 1d, not"));
   ASSERT_EQ(Notify({"config", "a,\"b\"", "--limit", "5", "--window", "1d"}).exit_code, kOk);
   ASSERT_EQ(
       Notify({"config", "ann", "--channel", "email", "--limit", "1", "--window", "1d"}).exit_code,
@@ -107,7 +110,7 @@ TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
 
 TEST_F(NotifyWords, DeadLettersAreListedShownReplayedAndDropped) {
   Serve();
-  ASSERT_EQ(Notify({"config", "ann", "--limit", "100", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Notify({"config", "ann", "--limit", "100", "--window", "60m"}).exit_code, kOk);
   const std::string sent = Send("ann", "hello", "sms");
   const std::string one = Send("ann", "sesame one", "fax");
   const std::string two = Send("ann", "sesame two", "fax");
@@ -154,7 +157,7 @@ TEST_F(NotifyWords, ReplayingAllEndsAlsoIfAllDieAgain) {
 
 TEST_F(NotifyWords, WishesAreSetShownAndKept) {
   Serve();
-  ASSERT_EQ(Notify({"config", "ann", "--limit", "100", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Notify({"config", "ann", "--limit", "100", "--window", "60m"}).exit_code, kOk);
   ASSERT_EQ(Notify({"preferences", "ann", "--quiet", "00:00-00:00", "--opt-out", "push"}).exit_code,
             kUsage)
       << "hours without an end";
@@ -178,7 +181,7 @@ std::string HourFromNow(int hours) {
 
 TEST_F(NotifyWords, AListShowsUntilWhenAMessageWaits) {
   Serve();
-  ASSERT_EQ(Notify({"config", "ann", "--limit", "9", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Notify({"config", "ann", "--limit", "9", "--window", "60m"}).exit_code, kOk);
   const std::string now = Send("ann", "hello", "sms");
   ASSERT_TRUE(WaitForState(now, "SENT"));
   const std::string morning = HourFromNow(2);
@@ -203,7 +206,7 @@ TEST_F(NotifyWords, AUserWithoutACapGetsTheDefaultIfThereIsOne) {
   EXPECT_THAT(Notify({"config", "new"}).output,
               AllOf(ContainsRegex("rateLimit +2\n"), ContainsRegex("timeWindow +60\n")));
   // A cap that is set stays, and the two messages sent before count.
-  ASSERT_EQ(Notify({"config", "new", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Notify({"config", "new", "--limit", "3", "--window", "60m"}).exit_code, kOk);
   EXPECT_EQ(Notify({"send", "new", "hello"}).exit_code, kOk);
   EXPECT_EQ(Notify({"send", "new", "hello"}).exit_code, kNo);
   weir_.reset();
@@ -214,7 +217,7 @@ TEST_F(NotifyWords, AUserWithoutACapGetsTheDefaultIfThereIsOne) {
 TEST_F(NotifyWords, CapsThatAreSetAgainGiveNobodyAFreshQuota) {
   Serve();
   const auto set = [this](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"config", "u1", "--limit", "1", "--window", "60"};
+    std::vector<std::string> words = {"config", "u1", "--limit", "1", "--window", "60m"};
     words.insert(words.end(), more.begin(), more.end());
     return Notify(words).exit_code;
   };
@@ -229,7 +232,7 @@ TEST_F(NotifyWords, CapsThatAreSetAgainGiveNobodyAFreshQuota) {
   EXPECT_EQ(set({"--reset-count"}), kOk);
   EXPECT_EQ(send(), kOk);
   // An undo does not free a place either.
-  EXPECT_EQ(Notify({"config", "u1", "--limit", "2", "--window", "60"}).exit_code, kOk);
+  EXPECT_EQ(Notify({"config", "u1", "--limit", "2", "--window", "60m"}).exit_code, kOk);
   const std::uint16_t port = weir_->Port("http");
   const std::string log = HttpClient(port).Get("/admin/audit?limit=1&action=notify.config").body;
   const std::string id =

@@ -12,8 +12,8 @@
 
 namespace weir::test {
 
-// Exit codes of `slots import`, which differ.
-constexpr int kFailed = 1;
+// Of `slots import`, which differs.
+constexpr int kFailed = 1;  // also: the service cannot be reached
 constexpr int kSomeRefused = 3;
 
 constexpr const char* kAt = "2030-06-03T09:00:00Z";

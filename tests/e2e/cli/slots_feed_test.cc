@@ -73,7 +73,7 @@ TEST_F(SlotsFeed, AFeedThatCannotBeReadIsNotTakenForItsBeginning) {
     std::filesystem::create_symlink("/proc/self/mem", dir_ / name);
     const std::string feed = (dir_ / name).string();
     const RunResult run = Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet"});
-    EXPECT_EQ(run.exit_code, kFailed) << run.output;
+    EXPECT_EQ(run.exit_code, kUsage) << run.output;
     EXPECT_THAT(run.error_output, HasSubstr(feed + ": cannot be read to its end"));
     EXPECT_FALSE(std::filesystem::exists(dir_ / "feed.slots.csv"));
     const RunResult assign = Slots({"assign", "--file", feed, "--config", "bank"});
@@ -85,7 +85,7 @@ TEST_F(SlotsFeed, AFolderIsNoFeed) {
   std::filesystem::create_directory(dir_ / "folder.csv");
   const std::string feed = (dir_ / "folder.csv").string();
   const RunResult run = Slots({"import", feed, "--config", "bank", "--at", kAt});
-  EXPECT_EQ(run.exit_code, kFailed) << run.output;
+  EXPECT_EQ(run.exit_code, kUsage) << run.output;
   EXPECT_THAT(run.error_output, HasSubstr(feed + ": is a directory; expected a file"));
 }
 
@@ -94,7 +94,7 @@ TEST_F(SlotsFeed, AColumnThatIsNearlyOneOfOursIsRefused) {
        {"eventId,requestedtime", "eventId,requested_time", "eventId,Payload", "eventId, tenant",
         "eventId,config_name", "eventId,paylod", "eventId,requestTime", "eventId,PAYLAOD"}) {
     const RunResult run = Import("near.csv", std::string(header) + "\nx,y\n");
-    EXPECT_EQ(run.exit_code, kFailed) << header;
+    EXPECT_EQ(run.exit_code, kUsage) << header;
     EXPECT_THAT(run.error_output, HasSubstr("; did you mean ")) << header;
   }
   EXPECT_THAT(Import("twice.csv", "eventId,payload,payload\nx,1,2\n").error_output,
@@ -149,7 +149,7 @@ TEST_F(SlotsFeed, OtherColumnsAreIgnoredAndAByteOrderMarkIsNoPartOfAName) {
 TEST_F(SlotsFeed, AFeedWithoutTimesNeedsOneForAll) {
   const std::string feed = dir_.Write("feed.csv", "eventId\nx\ny\n").string();
   const RunResult none = Slots({"import", feed, "--config", "bank", "--quiet"});
-  EXPECT_EQ(none.exit_code, kFailed) << none.output;
+  EXPECT_EQ(none.exit_code, kUsage) << none.output;
   EXPECT_EQ(
       none.error_output,
       "weir: " + feed + ": has no column requestedTime; add it, or give --at TIME or --at now\n");
@@ -169,7 +169,7 @@ TEST_F(SlotsFeed, NowIsRefusedForAConfigThatRefusesThePast) {
             kOk);
   const std::string feed = dir_.Write("feed.csv", "eventId\nx\n").string();
   const RunResult now = Slots({"import", feed, "--config", "strict", "--at", "now", "--quiet"});
-  EXPECT_EQ(now.exit_code, kFailed) << now.output;
+  EXPECT_EQ(now.exit_code, kUsage) << now.output;
   EXPECT_THAT(now.error_output,
               AllOf(HasSubstr("--at now: config 'strict' has past: refuse"),
                     HasSubstr("assign --file"), Not(HasSubstr("requested time:"))));
@@ -227,7 +227,7 @@ TEST_F(SlotsFeed, TheFeedIsNotOverwrittenWithItsResults) {
   const std::string feed = dir_.Write("feed.csv", text).string();
   const RunResult run =
       Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet", "--out", feed});
-  EXPECT_EQ(run.exit_code, kFailed) << run.output;
+  EXPECT_EQ(run.exit_code, kUsage) << run.output;
   EXPECT_THAT(run.error_output, HasSubstr("is the feed; give another file for the results"));
   EXPECT_EQ(Results("feed.csv"), text);
   EXPECT_EQ(StatusOf("a"), 404);

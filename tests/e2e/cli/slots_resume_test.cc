@@ -58,7 +58,7 @@ class SlotsInterrupted : public SlotsFeed {
     Interrupt("feed.csv", kFeed, 1);
   }
   void ExpectRefused(const RunResult& run, const std::string& why) {
-    EXPECT_EQ(run.exit_code, kFailed) << run.output;
+    EXPECT_EQ(run.exit_code, kUsage) << run.output;
     EXPECT_THAT(run.error_output, HasSubstr(why));
     EXPECT_FALSE(std::filesystem::exists(dir_ / "feed.slots.csv"));
     // Nothing is lost: the import that was begun can go on.
@@ -115,7 +115,7 @@ TEST_F(SlotsResume, AnInterruptedImportOfAnEarlierVersionIsRefused) {
              "eventId,configName,requestedTime,scheduledTime,windowStart,delayMs,status\n"
              "a,bank,2030-06-03T09:00:00Z,2030-06-03T09:00:01Z,2030-06-03T09:00:00Z,1,NEW\n");
   const RunResult run = Import("feed.csv", "eventId\na\nb\n");
-  EXPECT_EQ(run.exit_code, kFailed) << run.output;
+  EXPECT_EQ(run.exit_code, kUsage) << run.output;
   EXPECT_THAT(run.error_output, AllOf(HasSubstr("was written by another version of weir"),
                                       HasSubstr("delete this file to start over")));
   EXPECT_EQ(StatusOf("b"), 404);

@@ -152,6 +152,25 @@ TEST_F(SlotsWords, AFileOfEventsIsAssignedAtOnceOrNotAtAll) {
 }
 
 // These names are also paths of the API.
+TEST_F(SlotsWords, ForecastsAndImportsFailAsOtherCommandsDo) {
+  const std::vector<std::string> forecast = {"forecast", "--config", "none", "--count",
+                                             "1",        "--at",     "now"};
+  const auto forecast_with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), forecast.begin(), forecast.end());
+    return Slots(more);
+  };
+  const RunResult unknown = forecast_with({});
+  EXPECT_EQ(unknown.exit_code, kRefused);
+  EXPECT_THAT(unknown.error_output, StartsWith("weir: 404: "));
+  EXPECT_EQ(forecast_with({"--url", "http://127.0.0.1:1"}).exit_code, kUnreachable);
+  EXPECT_EQ(forecast_with({"--key-file", "/no/such"}).exit_code, kUsage);
+  const RunResult wrong = forecast_with({"--key", "wrong"});
+  EXPECT_EQ(wrong.exit_code, kRefused);
+  EXPECT_THAT(wrong.error_output,
+              AllOf(StartsWith("weir: 401: "), HasSubstr("(--key-file FILE, or WEIR_ADMIN_KEY)")));
+  EXPECT_EQ(Slots({"import", "/no/such.csv", "--config", "none"}).exit_code, kUsage);
+}
+
 TEST_F(SlotsWords, AnEventWithTheNameOfACallCanBeCancelled) {
   ASSERT_EQ(Config({"set", "bank", "--window", "4s", "--max", "10"}).exit_code, kOk);
   for (const char* event : {"due", "claim", "batch", "done", "failed"}) {

@@ -56,6 +56,9 @@ TEST_F(Override, IsInForceAtOnceVersionedAndUndone) {
   EXPECT_EQ(Put(R"(,"shadow":false})", true).status, 409);
   ASSERT_EQ(Put(R"(,"shadow":true})", false).status, 200);
   EXPECT_FALSE(Enforced("a"));
+  EXPECT_THAT(Weir({"history", "trial"}).error_output,
+              HasSubstr("404: this policy is in a file; its changes are under api/trial: weir "
+                        "policy history api/trial\n"));
   EXPECT_EQ(Ask("POST", "/admin/policies/api%2Ftrial/rollback", R"({"version":1})").status, 200);
   EXPECT_TRUE(Enforced("a"));
   // These were changes 1 to 3; the fourth undoes the third, the fifth deletes.

@@ -92,5 +92,28 @@ TEST(DispatchLog, AStoreThatTakesNoReportsIsLoggedOnce) {
       << dispatcher->error_output();
 }
 
+TEST(DispatchLog, AKeyThatIsRefusedAtTheStartEndsIt) {
+  for (const char* status : {"401 Unauthorized", "403 Forbidden"}) {
+    const Service service(
+        [](const std::string&, int) { return std::vector<Service::Given>(); }, {},
+        [&](const std::string&) { return Answer(R"({"message":"wrong role"})", status); });
+    auto dispatcher = Dispatch(service, "http://127.0.0.1:1/pay", {"--config", "pay"});
+    EXPECT_EQ(dispatcher->Wait(), 4) << dispatcher->error_output();
+    EXPECT_THAT(dispatcher->error_output(),
+                testing::HasSubstr("weir: " + std::string(status).substr(0, 3) + ": wrong role"));
+  }
+}
+
+TEST(DispatchLog, AKeyThatIsRefusedLaterMayBeAcceptedAgain) {
+  std::atomic<int> asked = 0;
+  const Service service([](const std::string&, int) { return std::vector<Service::Given>(); }, {},
+                        [&](const std::string&) {
+                          return ++asked == 2 ? Answer(R"({"message":"no"})", "403 Forbidden") : "";
+                        });
+  auto dispatcher = Dispatch(service, "http://127.0.0.1:1/pay", {"--config", "pay"});
+  EXPECT_TRUE(dispatcher->WaitForError("claiming events again")) << dispatcher->error_output();
+  dispatcher->Terminate();
+}
+
 }  // namespace
 }  // namespace weir::slots

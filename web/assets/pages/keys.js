@@ -75,13 +75,16 @@ function assignmentTable(assignments) {
     ], assignments)];
 }
 
-/** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42" is a bucket, anything else a bare key. */
+/** Names of buckets start with the policy (domain/name), or a word for those of no policy. */
+const isBucket = (text) => /^(key|cl|[^|]*\/[^|]*)\|/.test(text);
+
+/** "user=42 route=/pay" → entries (domain=api among them); "api/per-user|user:42", "key|…" and "cl|…" are buckets, anything else a bare key. */
 export function readRequest(text) {
   const trimmed = text.trim();
   if (/^[\w.-]+=\S*(\s+[\w.-]+=\S*)*$/.test(trimmed)) {
     return Object.fromEntries(trimmed.split(/\s+/).map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
   }
-  return text.includes('|') ? { bucket: text } : { key: text };
+  return isBucket(text) ? { bucket: text } : { key: text };
 }
 
 /** Why no policy is shown for a bucket. A bucket of an earlier algorithm stays until it is full again. */
@@ -141,7 +144,7 @@ export function render(root, { query, signal }) {
 
   async function look(text) {
     if (text === '') return show(detail);
-    if (text.length > (text.includes('|') ? 4096 : 1024)) return show(detail, message('bad', 'A key has at most 1,024 bytes.'));
+    if (text.length > (isBucket(text) ? 4096 : 1024)) return show(detail, message('bad', 'A key has at most 1,024 bytes.'));
     return lookAt(readRequest(text), text);
   }
 

@@ -19,11 +19,23 @@ TEST(ReadConnectError, TakesTheStateOutOfARefusal) {
 
 TEST(ReadConnectError, LeavesEverythingElseAsItIs) {
   EXPECT_EQ(ReadConnectError("").message, "");
-  for (const char* text : {"could not translate host name \"x\"", "a:  28P0", "a:  28P01",
-                           "a:  28p01: b", "one failed: no\ntwo failed: no"}) {
+  for (const char* text :
+       {"could not translate host name \"x\"", "a:  28P0", "a:  28P01", "a:  28p01: b"}) {
     EXPECT_EQ(ReadConnectError(text).message, text);
     EXPECT_EQ(ReadConnectError(text).sqlstate, "");
   }
+}
+
+TEST(ReadConnectError, JoinsTheLines) {
+  EXPECT_EQ(ReadConnectError("one failed: no\n\tIs the server running?\ntwo failed: no\n").message,
+            "one failed: no; Is the server running?; two failed: no");
+}
+
+TEST(OneLine, JoinsTheLines) {
+  EXPECT_EQ(OneLine(nullptr), "");
+  EXPECT_EQ(OneLine("FATAL:  no\n"), "FATAL:  no");
+  EXPECT_EQ(OneLine("connection refused\n\tIs the server running?\n\n"),
+            "connection refused; Is the server running?");
 }
 
 std::vector<std::string> HostsOf(const std::string& url) {
