@@ -152,6 +152,19 @@ void Observer::Refused(std::string_view door, std::string_view key, const Decisi
                   {"suppressed", std::exchange(refused_.suppressed, 0)}});
 }
 
+void Observer::Rejected(const Rejection& rejection) {
+  if (!MayLog(rejected_)) return;
+  const std::string address =
+      rejection.address.empty() ? std::string() : Shown(std::string(rejection.address));
+  const RequestId id(rejection.request_id);
+  telemetry::Log(telemetry::Level::kInfo, "refused",
+                 {{"request_id", id.text()},
+                  {"door", rejection.door},
+                  {"reason", rejection.reason},
+                  {"address", std::string_view(address)},
+                  {"suppressed", std::exchange(rejected_.suppressed, 0)}});
+}
+
 void Observer::RecordParts(const telemetry::SpanContext& request, std::string_view key,
                            std::string_view policy, const Decision& decision, bool failed,
                            const DecisionTimes& times) {

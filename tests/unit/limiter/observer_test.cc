@@ -34,6 +34,27 @@ TEST_F(Observed, KeysAreWrittenWithoutApiKeys) {
             "user:42|route:/p");
 }
 
+TEST_F(Observed, RequestsRefusedWithoutACheckAreLoggedWithinTheRate) {
+  LogFrom(telemetry::Level::kInfo);
+  world_.shared().observe.refusals_per_second = 1;
+  world_.shared().observe.key_text = [](std::string_view key) {
+    return "<" + std::string(key) + ">";
+  };
+  auto limiter = world_.NewLimiter();
+  for (int i = 0; i < 50; ++i) {
+    limiter->NoteRejection(
+        {.door = "http", .reason = "why", .address = "192.0.2.1", .request_id = "r-1"});
+  }
+  const std::string text = Logged();
+  const std::string line = R"("message":"refused","request_id":"r-1","door":"http","reason":"why",)"
+                           R"("address":"<192.0.2.1>","suppressed":)";
+  EXPECT_THAT(text, HasSubstr(line + "0}"));
+  // The second may end in between.
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = text.find(line, at)) != text.npos; ++at) ++lines;
+  EXPECT_LE(lines, 2U);
+}
+
 TEST_F(Observed, ARefusalIsLogged) {
   LogFrom(telemetry::Level::kInfo);
   world_.shared().observe.key_text = [](std::string_view key) {
