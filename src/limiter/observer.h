@@ -21,6 +21,9 @@ struct ObserverOptions {
   std::uint32_t refusals_per_second = 10;
   /// How a key is written in logs and traces; empty: as it is. Thread-safe.
   std::function<std::string(std::string_view)> key_text = {};
+  /// How an API key is written in them, so that it cannot be read; empty: it is left out.
+  /// Thread-safe.
+  std::function<std::string(std::string_view)> secret_text = {};
   std::string store = "memory";  ///< the kind of store, for spans
   bool remaining = false;        ///< track what each policy's last decision left
 };
@@ -33,8 +36,8 @@ struct DecisionTimes {
 };
 
 /// A check's key for display: the bare key, or its entries as `user:42|route:/v1/pay`. An API key
-/// is a client's secret and is left out.
-std::string KeyText(const policy::Request& request);
+/// is a client's secret: it is written as `secret_text` says.
+std::string KeyText(const policy::Request& request, const ObserverOptions& options);
 
 /// Thread safety: one per limiter, on its thread.
 class Observer {

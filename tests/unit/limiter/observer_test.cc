@@ -28,10 +28,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST_F(Observed, KeysAreWrittenWithoutApiKeys) {
-  EXPECT_EQ(KeyText(Asked::Key("ada").check.request), "ada");
-  EXPECT_EQ(KeyText(Asked::For({{"user", "42"}, {"api_key", "x"}, {"route", "/p"}}).check.request),
-            "user:42|route:/p");
+TEST_F(Observed, ApiKeysAreLeftOutOrUnreadable) {
+  ObserverOptions options;
+  EXPECT_EQ(KeyText(Asked::Key("ada").check.request, options), "ada");
+  const Asked asked = Asked::For({{"user", "42"}, {"api_key", "x"}, {"route", "/p"}});
+  EXPECT_EQ(KeyText(asked.check.request, options), "user:42|route:/p");
+  options.secret_text = [](std::string_view key) { return "#" + std::to_string(key.size()); };
+  EXPECT_EQ(KeyText(asked.check.request, options), "user:42|api_key:#1|route:/p");
 }
 
 TEST_F(Observed, RequestsRefusedWithoutACheckAreLoggedWithinTheRate) {
