@@ -156,7 +156,7 @@ http::Reply AuditedReply(AuditLog& audit, const std::string& action, const http:
                          http::Reply reply) {
   AuditEntry entry{.who = WhoAsks(request), .action = action, .target = TargetOf(action, request)};
   return [&audit, entry = std::move(entry), reply = std::move(reply)](http::Response response) {
-    if (response.status / 100 != 2) return reply(std::move(response));
+    if (response.status / 100 != 2 || response.unchanged) return reply(std::move(response));
     AuditEntry made = entry;
     made.after = response.body;
     telemetry::Log(

@@ -207,11 +207,24 @@ void WarnOfDefaultName(const policy::PolicySet& set, http::PolicyBody& body) {
                           "the configuration");
 }
 
+/// The name alone does not tell this policy from one that a file has in another domain.
+void WarnOfFileName(const policy::PolicySet& set, http::PolicyBody& body) {
+  if (body.policy.type.is_override()) return;
+  for (const policy::Policy& policy : set.policies()) {
+    const policy::Definition& definition = policy.definition;
+    if (definition.source == kAdminSource || definition.name != body.policy.key) continue;
+    body.warnings.push_back("a file's policy in domain '" + definition.domain +
+                            "' has this name, too: this change is not about that one (" +
+                            definition.source + ")");
+  }
+}
+
 /// What the service adds to a policy that was sent.
 void Complete(const AdminParts& parts, http::PolicyBody& body) {
   const auto set = parts.catalog.live().Current();
   SettleDomain(*set, body);
   WarnOfDefaultName(*set, body);
+  WarnOfFileName(*set, body);
 }
 
 /// The usage of keys is kept separately for each algorithm.

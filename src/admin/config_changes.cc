@@ -243,8 +243,9 @@ void ConfigChanges::Undo(const AuditEntry& entry, std::string who,
                          const Undoable::Done<Result<State>>& done) {
   const std::size_t colon = entry.target.find(':');
   const Undoable* const undoable = Find(std::string_view(entry.target).substr(0, colon));
+  // Of the same kind, there are also actions that only have a log entry, such as notify.replay.
   if (undoable == nullptr || colon == std::string::npos ||
-      !entry.action.starts_with(undoable->kind + ".")) {
+      (entry.action != undoable->kind + ".config" && entry.action != undoable->kind + ".undo")) {
     return done(CannotUndo(entry.action));
   }
   const auto change = std::make_shared<Change>(Change{*undoable,

@@ -112,6 +112,15 @@ struct Check {
 /// counts by, as `user:42|route:/v1/pay` if there are several. The value of an API key is left out.
 std::string RefusedKey(const Check& check);
 
+/// A request that a protocol refuses itself, because it does not say for certain who it is from or
+/// what it is for.
+struct Rejection {
+  std::string_view door;     ///< a literal, as in Origin
+  std::string_view reason;   ///< a sentence
+  std::string_view address;  ///< of the client; empty: unknown
+  std::string_view request_id = {};
+};
+
 /// Thread safety: one Limiter per reactor; policies and store state behind it are shared.
 class Limiter {
  public:
@@ -127,6 +136,9 @@ class Limiter {
 
   /// For charges that a protocol made itself (CL.THROTTLE carries its own quota): no policies.
   virtual void Apply(std::span<store::Application> batch, store::Done done) = 0;
+
+  /// Logs it, within the same rate as refused checks.
+  virtual void NoteRejection(const Rejection& /*rejection*/) {}
 
   /// Where the protocols record their requests; null: nothing is traced.
   virtual telemetry::Tracer* tracer() const noexcept { return nullptr; }

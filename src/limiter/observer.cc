@@ -70,11 +70,13 @@ std::string_view DomainOf(const Check& check) {
 
 }  // namespace
 
-std::string KeyText(const policy::Request& request) {
+std::string KeyText(const policy::Request& request, const ObserverOptions& options) {
   std::string key(request.key);
-  const auto add = [&key](const policy::Entry& entry) {
-    if (entry.key == "api_key") return;
-    key.append(key.empty() ? "" : "|").append(entry.key).append(":").append(entry.value);
+  const auto add = [&](const policy::Entry& entry) {
+    const bool secret = entry.key == "api_key";
+    if (secret && !options.secret_text) return;
+    key.append(key.empty() ? "" : "|").append(entry.key).append(":");
+    key.append(secret ? options.secret_text(entry.value) : entry.value);
   };
   for (const policy::Descriptor& descriptor : request.descriptors) {
     for (const policy::Entry& entry : descriptor) add(entry);
@@ -91,7 +93,7 @@ bool Observer::MayLog(Lines& lines) {
 
 void Observer::LogRefusal(const Check& check) {
   if (!MayLog(refused_)) return;
-  const std::string key = Shown(KeyText(check.request));
+  const std::string key = Shown(KeyText(check.request, options_));
   const RequestId id(check.origin.request_id);
   const TraceIds trace(check.origin.trace);
   const std::int64_t suppressed = std::exchange(refused_.suppressed, 0);
@@ -125,7 +127,7 @@ void Observer::LogShadow(const Check& check, const PolicyVerdict& verdict) {
     if (before->rule == verdict.rule && before->key == verdict.key) return;
   }
   if (!MayLog(shadow_)) return;
-  const std::string key = Shown(KeyText(check.request));
+  const std::string key = Shown(KeyText(check.request, options_));
   const RequestId id(check.origin.request_id);
   const TraceIds trace(check.origin.trace);
   telemetry::Log(telemetry::Level::kInfo, "limited in shadow",
@@ -150,6 +152,19 @@ void Observer::Refused(std::string_view door, std::string_view key, const Decisi
                   {"key", std::string_view(shown)},
                   {"retry_after_ms", CeilMillis(decision.retry_after)},
                   {"suppressed", std::exchange(refused_.suppressed, 0)}});
+}
+
+void Observer::Rejected(const Rejection& rejection) {
+  if (!MayLog(rejected_)) return;
+  const std::string address =
+      rejection.address.empty() ? std::string() : Shown(std::string(rejection.address));
+  const RequestId id(rejection.request_id);
+  telemetry::Log(telemetry::Level::kInfo, "refused",
+                 {{"request_id", id.text()},
+                  {"door", rejection.door},
+                  {"reason", rejection.reason},
+                  {"address", std::string_view(address)},
+                  {"suppressed", std::exchange(rejected_.suppressed, 0)}});
 }
 
 void Observer::RecordParts(const telemetry::SpanContext& request, std::string_view key,
@@ -183,7 +198,7 @@ void Observer::RecordParts(const telemetry::SpanContext& request, std::string_vi
 
 void Observer::Trace(const Check& check, const DecisionTimes& times) {
   if (!check.origin.trace.sampled) return;
-  const std::string key = Shown(KeyText(check.request));
+  const std::string key = Shown(KeyText(check.request, options_));
   RecordParts(check.origin.trace, key, check.policy, check.decision, !check.status.ok(), times);
 }
 

@@ -17,10 +17,13 @@ namespace weir::limiter {
 
 struct ObserverOptions {
   telemetry::Tracer* tracer = nullptr;  ///< null: nothing is traced
-  /// Log lines per limiter, and as many of shadow policies; 0: none.
+  /// Log lines per limiter, and as many of shadow policies and of rejections; 0: none.
   std::uint32_t refusals_per_second = 10;
   /// How a key is written in logs and traces; empty: as it is. Thread-safe.
   std::function<std::string(std::string_view)> key_text = {};
+  /// How an API key is written in them, so that it cannot be read; empty: it is left out.
+  /// Thread-safe.
+  std::function<std::string(std::string_view)> secret_text = {};
   std::string store = "memory";  ///< the kind of store, for spans
   bool remaining = false;        ///< track what each policy's last decision left
 };
@@ -33,8 +36,8 @@ struct DecisionTimes {
 };
 
 /// A check's key for display: the bare key, or its entries as `user:42|route:/v1/pay`. An API key
-/// is a client's secret and is left out.
-std::string KeyText(const policy::Request& request);
+/// is a client's secret: it is written as `secret_text` says.
+std::string KeyText(const policy::Request& request, const ObserverOptions& options);
 
 /// Thread safety: one per limiter, on its thread.
 class Observer {
@@ -42,7 +45,8 @@ class Observer {
   explicit Observer(const ObserverOptions& options)
       : options_(options),
         refused_{telemetry::LogThrottle(options.refusals_per_second)},
-        shadow_{telemetry::LogThrottle(options.refusals_per_second)} {}
+        shadow_{telemetry::LogThrottle(options.refusals_per_second)},
+        rejected_{telemetry::LogThrottle(options.refusals_per_second)} {}
 
   bool traces() const noexcept { return options_.tracer != nullptr; }
   bool keeps_remaining() const noexcept { return options_.remaining; }
@@ -63,6 +67,9 @@ class Observer {
   /// The same for a charge that a protocol made itself.
   void Refused(std::string_view door, std::string_view key, const Decision& decision);
 
+  /// Logs a request that was refused without a check.
+  void Rejected(const Rejection& rejection);
+
   /// Records the decision and the call to the store for it.
   void Trace(const Check& check, const DecisionTimes& times);
   /// The same with a span for the request, for a charge that a protocol made itself.
@@ -70,7 +77,8 @@ class Observer {
                    const DecisionTimes& times);
 
  private:
-  /// Lines of one kind: those of shadow policies leave those of refused checks their share.
+  /// Lines of one kind: those of shadow policies and of rejections leave those of refused checks
+  /// their share.
   struct Lines {
     telemetry::LogThrottle throttle;
     std::int64_t suppressed = 0;  // since the last line
@@ -88,6 +96,7 @@ class Observer {
   const ObserverOptions& options_;
   Lines refused_;
   Lines shadow_;
+  Lines rejected_;
 };
 
 }  // namespace weir::limiter

@@ -42,6 +42,7 @@ class PolicyLimiter final : public Limiter {
   void Decide(std::span<Check> checks, store::Done done) override;
   std::shared_ptr<const void> Keep() override;
   void Apply(std::span<store::Application> batch, store::Done done) override;
+  void NoteRejection(const Rejection& rejection) override { observer_.Rejected(rejection); }
   telemetry::Tracer* tracer() const noexcept override { return observer_.tracer(); }
 
   /// The policies that the next check will use.

@@ -89,6 +89,7 @@ class Session final : public net::Connection,
   // session_decide.cc: who is asking for what, and whether it is allowed.
   void Decide();
   const char* Describe();
+  void NoteRejection(std::string_view why);
   std::string_view ClientIdentity();
   std::string_view Identity(const std::string& header, const char*& wrong) const;
   bool HasLookalike(std::string_view header) const;

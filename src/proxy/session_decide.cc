@@ -94,6 +94,16 @@ const char* Session::Describe() {
   return nullptr;
 }
 
+/// The client cannot tell our 400 from one of the upstream, so the log says what it is about.
+void Session::NoteRejection(std::string_view why) {
+  const http::Field* id = request_.Find("x-request-id");
+  shared_.limiter->NoteRejection(
+      {.door = "proxy",
+       .reason = why,
+       .address = ClientIdentity(),
+       .request_id = id == nullptr ? std::string_view() : id->value.substr(0, kMaxIdBytes)});
+}
+
 void Session::BeginTrace() {
   telemetry::Tracer* const tracer =
       shared_.limiter == nullptr ? nullptr : shared_.limiter->tracer();
@@ -128,6 +138,7 @@ void Session::Decide() {
   if (shared_.limiter == nullptr) return BeginExchange();
   if (const char* why = Describe()) {
     Count(shared_.stats.rejected);
+    NoteRejection(why);
     const std::string body = filter::ErrorJson(400, why, SystemClock::Get().Now());
     return Refuse({.status = 400, .content_type = "application/json", .body = body});
   }

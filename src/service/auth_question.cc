@@ -62,6 +62,7 @@ void AuthQuestion::AddIp(std::string_view remote) {
   };
   Add("ip",
       ClientKey(filter::ResolveClient(*peer, nth, options_.trusted_proxies), options_.grouping));
+  address_ = entries_[0].value;
 }
 
 /// The value of a field that may occur once: of two, one was not written by the proxy.

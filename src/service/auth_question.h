@@ -26,6 +26,8 @@ class AuthQuestion {
 
   /// Why the question is refused; empty if it is not. A literal.
   std::string_view error() const noexcept { return error_; }
+  /// The client's address, or the network that addresses are grouped by; empty: unknown.
+  std::string_view address() const noexcept { return address_; }
   /// Makes `request` the one that the question is about.
   void Fill(policy::Request& request);
 
@@ -40,6 +42,7 @@ class AuthQuestion {
   const AuthOptions& options_;
   Arena& arena_;
   std::string_view error_;
+  std::string_view address_;
   // Entries that are also bare keys come first.
   std::array<policy::Entry, 5> entries_;
   std::size_t count_ = 0;

@@ -184,14 +184,18 @@ void HttpExchanges::AddAuth(const http::Request& request, std::string_view remot
   }
   item.accept = arena.Copy(request.Find("Accept").substr(0, http::kMaxValueBytes));
   AuthQuestion question(request, remote, worker_.options().auth, arena);
-  if (!question.error().empty()) return RefuseQuestion(item, question.error());
+  if (!question.error().empty()) return RefuseQuestion(item, question);
   question.Fill(check.request);
 }
 
 /// A proxy that asked for another status than 429 treats only that one as a refusal, and would take
-/// 400 for an error of ours.
-void HttpExchanges::RefuseQuestion(Item& item, std::string_view why) {
-  Refuse(item, item.denied_status == 429 ? 400 : item.denied_status, why);
+/// 400 for an error of ours. To its client this looks like a refusal, so the log says what it is.
+void HttpExchanges::RefuseQuestion(Item& item, const AuthQuestion& question) {
+  worker_.limiter().NoteRejection({.door = "http",
+                                   .reason = question.error(),
+                                   .address = question.address(),
+                                   .request_id = item.request_id});
+  Refuse(item, item.denied_status == 429 ? 400 : item.denied_status, question.error());
 }
 
 int HttpExchanges::StatusOf(const Item& item) {

@@ -15,6 +15,8 @@
 
 namespace weir::service {
 
+class AuthQuestion;
+
 /// Thread safety: for the reactor's thread.
 class HttpExchanges {
  public:
@@ -78,7 +80,7 @@ class HttpExchanges {
   void AddAuth(const http::Request& request, std::string_view remote, Item& item);
   void Authorize(const http::Request& request, std::string_view remote, Item& item);
   void Refuse(Item& item, int status, std::string_view message);
-  void RefuseQuestion(Item& item, std::string_view why);
+  void RefuseQuestion(Item& item, const AuthQuestion& question);
   void RefuseTwice(Item& item, std::string_view parameter);
   void AppendReply(const Item& item, http::Envelope& envelope, std::string& out);
   void AppendAuthReply(const Item& item, const http::Envelope& envelope, std::string& out);

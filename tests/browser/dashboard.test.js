@@ -312,6 +312,7 @@ describe('the dashboard', { concurrency: false }, () => {
     const [replayed] = (await ask('GET', '/admin/audit?limit=1&action=notify.replay')).changes;
     await open('audit');
     await page.getByRole('row').filter({ hasText: 'notify.replay' }).getByRole('rowheader', { name: replayed.after.eventIds[0] }).first().waitFor();
+    assert.equal(await page.getByRole('button', { name: /^Undo notify\.(replay|drop)/ }).count(), 0);
     quiet();
   });
 

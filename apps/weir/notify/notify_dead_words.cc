@@ -92,6 +92,17 @@ std::int64_t NoteNew(element answer, std::set<std::string, std::less<>>& seen) {
   return fresh;
 }
 
+/// Nothing was done with the letters that were named; says why about the first.
+int FailUntouched(const MessageWords& words, const std::string& done) {
+  const std::string& id = words.ids.front();
+  const Result<ServiceReply> letter =
+      words.remote.Exchange("GET", "/admin/notify/dead/" + UrlEscaped(id));
+  if (!letter.ok()) return Fail(letter.error());
+  if (!letter->ok()) return FailRefused(*letter);
+  return Fail({Code::kFailedPrecondition,
+               "dead letter '" + id + "' cannot be " + done + "; see `weir notify dead show`"});
+}
+
 /// Repeats until the service reports that there are no more. A replayed message dies again at once
 /// if its provider still refuses it; it is not replayed over and over.
 int RunOnDead(const MessageWords& words, const std::string& act, const char* done) {
@@ -115,8 +126,9 @@ int RunOnDead(const MessageWords& words, const std::string& act, const char* don
     count += now;
     if (words.remote.json) std::cout << reply->body << '\n';
   }
+  if (count == 0 && !words.ids.empty()) return FailUntouched(words, done);
   if (!words.remote.json) std::cout << count << " " << done << '\n';
-  return count > 0 || words.ids.empty() ? kExitOk : kExitNo;
+  return kExitOk;
 }
 
 Syntax Word(Syntax parent, const char* name, const char* about, const SharedMessageWords& words,

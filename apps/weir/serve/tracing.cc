@@ -53,11 +53,10 @@ limiter::ObserverOptions ObserverOptionsOf(const config::Config& config, Tracing
   options.refusals_per_second = config.log.refusals;
   options.store = config.store.substr(0, config.store.find(':'));
   options.remaining = config.metrics.tokens_remaining;
-  if (config.log.hashed_keys) {
-    options.key_text = [salt = config.log.key_salt](std::string_view key) {
-      return HashedKey(salt, key);
-    };
-  }
+  options.secret_text = [salt = config.log.key_salt](std::string_view key) {
+    return HashedKey(salt, key);
+  };
+  if (config.log.hashed_keys) options.key_text = options.secret_text;
   return options;
 }
 

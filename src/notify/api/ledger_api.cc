@@ -167,11 +167,13 @@ void LedgerApi::OnDead(const Request& request, Reply reply, Act act, const char*
   if (!choice.ok()) return reply(ErrorResponse(choice.error()));
   const auto tell = [done, reply](bool more, const Result<std::vector<std::string>>& ids) {
     if (!ids.ok()) return reply(ErrorResponse(ids.error()));
-    reply(Response::Json(JsonObject([&](JsonWriter& json) {
+    Response response = Response::Json(JsonObject([&](JsonWriter& json) {
       json.Field(done, ids->size()).Field("more", more).Key("eventIds").BeginArray();
       for (const std::string& id : *ids) json.Value(id);
       json.EndArray();
-    })));
+    }));
+    response.unchanged = ids->empty();
+    reply(std::move(response));
   };
   if (!choice->event_ids.empty() || (choice->user_id.empty() && !choice->all)) {
     return (ledger_.*act)(

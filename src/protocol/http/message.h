@@ -53,6 +53,7 @@ struct Response {
   std::string_view content_type = "application/json";  ///< a literal
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
+  bool unchanged = false;  ///< a success that changed nothing, so there is nothing to record
 
   static Response Json(std::string body, int status = 200) {
     Response response;

@@ -124,7 +124,11 @@ TEST_F(NotifyWords, DeadLettersAreListedShownReplayedAndDropped) {
   EXPECT_THAT(Notify({"dead", "list", "--user", "bob"}).output, Not(HasSubstr(one)));
   EXPECT_THAT(Notify({"dead", "show", one}).output, ContainsRegex("message +sesame one\n"));
 
-  EXPECT_EQ(Notify({"dead", "replay", "nobody"}).exit_code, kNo);
+  const RunResult unknown = Notify({"dead", "replay", "nobody"});
+  EXPECT_EQ(unknown.exit_code, kRefused);
+  EXPECT_THAT(unknown.error_output, HasSubstr("no dead letter has eventId 'nobody'"));
+  EXPECT_THAT(RunProgram({Program(), "audit"}, {.env = {url_}}).output,
+              Not(HasSubstr("notify.replay")));
   EXPECT_EQ(Notify({"dead", "replay"}).exit_code, kUsage);
   // Its channel still has no provider.
   EXPECT_EQ(Notify({"dead", "replay", one}).output, "1 replayed\n");

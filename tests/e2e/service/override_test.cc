@@ -114,6 +114,19 @@ TEST_F(Override, StaysThroughAReloadAndIsNoChangeOfTheFile) {
   }));
 }
 
+TEST_F(Override, ANameThatAFileHasInAnotherDomainIsWarnedAbout) {
+  ServePolicies(kFile);
+  const HttpResponse made =
+      Ask("POST", "/admin/policies", R"({"key":"trial","type":"FIXED_WINDOW","capacity":3})");
+  EXPECT_EQ(made.status, 201);
+  EXPECT_THAT(made.body, HasSubstr("a file's policy in domain 'api' has this name, too"));
+  const RunResult shadow = Weir({"shadow", "trial"});
+  EXPECT_EQ(shadow.exit_code, 0);
+  EXPECT_THAT(shadow.error_output, HasSubstr("a file's policy in domain 'api' has this name, too"));
+  EXPECT_EQ(Weir({"enforce", "trial", "--domain", "api"}).exit_code, 0);
+  EXPECT_TRUE(Enforced("a"));
+}
+
 TEST_F(Override, IsOneWordOnTheCommandLine) {
   ServePolicies(kFile);
   const RunResult enforced = Weir({"enforce", "trial", "--expires", "2h"});

@@ -49,6 +49,16 @@ class FirstFew final : public limiter::Limiter {
   }
   void Apply(std::span<store::Application>, store::Done done) override { done(); }
 
+  void NoteRejection(const limiter::Rejection& rejection) override {
+    const std::lock_guard lock(mutex_);
+    rejected_ = std::string(rejection.address) + ": " + std::string(rejection.reason);
+  }
+
+  /// Of the last request that was refused without a check.
+  std::string rejected() {
+    const std::lock_guard lock(mutex_);
+    return rejected_;
+  }
   std::map<std::string, std::string> seen() {
     const std::lock_guard lock(mutex_);
     return seen_;
@@ -60,6 +70,7 @@ class FirstFew final : public limiter::Limiter {
   std::mutex mutex_;
   std::map<std::string, std::int64_t> used_;
   std::map<std::string, std::string> seen_;
+  std::string rejected_;
 };
 
 /// A proxy on one reactor in front of a scripted upstream.

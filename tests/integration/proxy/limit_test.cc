@@ -93,6 +93,14 @@ TEST_F(ProxyTest, AsksAboutWhoAndWhat) {
                                                      Pair("method", "GET")));
 }
 
+TEST_F(ProxyTest, NotesRequestsThatItRefusesWithoutACheck) {
+  AnswerAlways(kOk);
+  StartProxy(9);
+  test::HttpClient client(port_);
+  EXPECT_EQ(client.Get("/v1/../x").status, 400);
+  EXPECT_EQ(limiter_->rejected(), "127.0.0.1: the path contains a . or .. segment");
+}
+
 TEST_F(ProxyTest, TellsClientsBehindATrustedProxyApart) {
   AnswerAlways(kOk);
   options_.trusted_proxies = {*IpNetwork::Parse("127.0.0.0/8")};

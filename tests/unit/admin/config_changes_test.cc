@@ -203,6 +203,9 @@ TEST_F(ConfigChangesTest, UndoGoesFurtherBackStepByStep) {
 TEST_F(ConfigChangesTest, UndoOfWhatIsNoChangeIsRefused) {
   audit_.Append({.who = "me", .action = "key.reset", .target = "key:a"}, [](const auto&) {});
   EXPECT_EQ(Undo(1).error().code, Code::kFailedPrecondition);
+  audit_.Append({.who = "me", .action = "thing.replay", .target = "thing:/replay", .after = "1"},
+                [](const auto&) {});
+  EXPECT_THAT(Undo(2).error().message, HasSubstr("'thing.replay' cannot be undone"));
 }
 
 TEST_F(ConfigChangesTest, WhatCannotBeWrittenDownIsTakenBack) {

@@ -28,10 +28,34 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST_F(Observed, KeysAreWrittenWithoutApiKeys) {
-  EXPECT_EQ(KeyText(Asked::Key("ada").check.request), "ada");
-  EXPECT_EQ(KeyText(Asked::For({{"user", "42"}, {"api_key", "x"}, {"route", "/p"}}).check.request),
-            "user:42|route:/p");
+TEST_F(Observed, ApiKeysAreLeftOutOrUnreadable) {
+  ObserverOptions options;
+  EXPECT_EQ(KeyText(Asked::Key("ada").check.request, options), "ada");
+  const Asked asked = Asked::For({{"user", "42"}, {"api_key", "x"}, {"route", "/p"}});
+  EXPECT_EQ(KeyText(asked.check.request, options), "user:42|route:/p");
+  options.secret_text = [](std::string_view key) { return "#" + std::to_string(key.size()); };
+  EXPECT_EQ(KeyText(asked.check.request, options), "user:42|api_key:#1|route:/p");
+}
+
+TEST_F(Observed, RequestsRefusedWithoutACheckAreLoggedWithinTheRate) {
+  LogFrom(telemetry::Level::kInfo);
+  world_.shared().observe.refusals_per_second = 1;
+  world_.shared().observe.key_text = [](std::string_view key) {
+    return "<" + std::string(key) + ">";
+  };
+  auto limiter = world_.NewLimiter();
+  for (int i = 0; i < 50; ++i) {
+    limiter->NoteRejection(
+        {.door = "http", .reason = "why", .address = "192.0.2.1", .request_id = "r-1"});
+  }
+  const std::string text = Logged();
+  const std::string line = R"("message":"refused","request_id":"r-1","door":"http","reason":"why",)"
+                           R"("address":"<192.0.2.1>","suppressed":)";
+  EXPECT_THAT(text, HasSubstr(line + "0}"));
+  // The second may end in between.
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = text.find(line, at)) != text.npos; ++at) ++lines;
+  EXPECT_LE(lines, 2U);
 }
 
 TEST_F(Observed, ARefusalIsLogged) {

@@ -1,4 +1,4 @@
-// How many requests are decided in parts at a time.
+// How many requests are decided in parts at a time, and what is noted of refused questions.
 
 #include "service/http_exchange.h"
 
@@ -24,11 +24,16 @@ class LaxLimiter final : public limiter::Limiter {
     done();
   }
   void Apply(std::span<store::Application>, store::Done done) override { done(); }
+  void NoteRejection(const limiter::Rejection& rejection) override {
+    noted += std::string(rejection.door) + " " + std::string(rejection.request_id) + " " +
+             std::string(rejection.address) + ": " + std::string(rejection.reason) + "\n";
+  }
   void AnswerAll() {
     for (const store::Done& done : std::exchange(waiting, {})) done();
   }
 
   bool later = false;
+  std::string noted;
   Status status;
   std::vector<store::Done> waiting;
 };
@@ -66,18 +71,21 @@ class HttpExchangeTest : public ::testing::Test {
         "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
         "\r\n\r\n" + body;
     Connections all;
-    for (std::size_t i = 0; i < connections; ++i) {
-      HttpSession& session = all.emplace_back(new FakeConnection(*worker_))->session;
-      for (std::string_view rest = bytes; !rest.empty();) {
-        const std::span<char> space = session.Space();
-        const std::size_t size = std::min(space.size(), rest.size());
-        std::copy_n(rest.begin(), size, space.begin());
-        session.Received(size);
-        rest.remove_prefix(size);
-      }
-      session.Advance();
-    }
+    for (std::size_t i = 0; i < connections; ++i) all.push_back(Send(bytes));
     return all;
+  }
+  boost::intrusive_ptr<FakeConnection> Send(std::string_view bytes) {
+    boost::intrusive_ptr<FakeConnection> connection(new FakeConnection(*worker_));
+    HttpSession& session = connection->session;
+    while (!bytes.empty()) {
+      const std::span<char> space = session.Space();
+      const std::size_t size = std::min(space.size(), bytes.size());
+      std::copy_n(bytes.begin(), size, space.begin());
+      session.Received(size);
+      bytes.remove_prefix(size);
+    }
+    session.Advance();
+    return connection;
   }
   static std::size_t Midway(const Connections& all) {
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& each) {
@@ -101,6 +109,18 @@ class HttpExchangeTest : public ::testing::Test {
   net::Reactor reactor_;
   std::unique_ptr<HttpWorker> worker_;
 };
+
+// Its client may see a refusal like any other.
+TEST_F(HttpExchangeTest, AQuestionThatIsRefusedIsNoted) {
+  const std::string start = "GET /v1/auth?deny_status=403 HTTP/1.1\r\nHost: x\r\n";
+  const auto refused = Send(start + "X-Original-URI: /a/../b\r\nX-Request-Id: r-1\r\n\r\n");
+  EXPECT_TRUE(refused->session.Output().starts_with("HTTP/1.1 403 "));
+  options_.auth.target = AuthTarget::kOriginal;
+  Send(start + "\r\n");
+  EXPECT_EQ(limiter_.noted,
+            "http r-1 127.0.0.1: the path contains a . or .. segment\n"
+            "http  127.0.0.1: X-Original-URI is missing, and auth.target is original\n");
+}
 
 // 32 requests for 1,000 keys are within 32,768 keys.
 TEST_F(HttpExchangeTest, BeyondABoundARequestIsDecidedAtOnce) {

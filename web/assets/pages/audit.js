@@ -16,8 +16,12 @@ const VIEWS = [
   ['', 'Everything, with claims, sends and refunds'],
 ];
 const fromFile = (entry) => entry.target.startsWith('file:');
-/** Only changes of objects that are recorded in full can be undone; resets of usage and caches cannot. */
-const undoable = (entry) => /^(policy|slots|notify|notify_channel|preferences):/.test(entry.target) && (entry.before !== null || entry.after !== null) && entry.action !== 'slots.flush';
+const ofPolicy = (entry) => entry.action.startsWith('policy.');
+/** Only changes of objects that are recorded in full can be undone; replays, and resets of usage and caches, cannot. */
+const undoable = (entry) => (ofPolicy(entry) ? entry.target.startsWith('policy:') : /^(slots|notify|notify_channel|preferences)\.(config|undo)$/.test(entry.action)) && (entry.before !== null || entry.after !== null);
+/** The role policies undoes changes of policies only; what others need is what such a change needs. */
+const CHANGES = { slots: 'POST /admin/rate-limit/config', notify: 'POST /api/config', notify_channel: 'PUT /api/config/{userId}/channels/{channel}', preferences: 'PUT /api/preferences/{userId}' };
+const undoRoute = (entry) => CHANGES[entry.action.split('.')[0]] ?? 'POST /admin/audit/{id}/undo';
 /** The entries (newest first) that a later undo reverted, unless that undo was itself undone. */
 function takenBack(entries) {
   const back = new Map();
@@ -96,7 +100,7 @@ export function render(root, { signal }) {
       const back = takenBack(newest);
       function undoButton(e) {
         const first = undoFirst(e, newest);
-        return changeButton('POST /admin/audit/{id}/undo', e.undoes ? 'Redo' : 'Undo', () => undo(e), {
+        return changeButton(undoRoute(e), e.undoes ? 'Redo' : 'Undo', () => undo(e), {
           class: 'small', 'aria-label': `${e.undoes ? 'Redo what was undone by' : 'Undo'} ${plainName(e.action, 40)} of ${plainName(targetName(e), 60)}`,
           ...(first !== undefined && { disabled: true, title: `Undo change ${first} first` }),
         });
