@@ -501,7 +501,7 @@ TEST_F(Cli, HostileNamesDoNotReachTheTerminal) {
                            HasSubstr("<script>alert(1)</script>")));
   // Also where answers are printed unchanged.
   const std::string user = "bidi \u202e";
-  ASSERT_EQ(Weir({"notify", "config", user, "--limit", "1", "--window", "1"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"notify", "config", user, "--limit", "1", "--window", "1m"}).exit_code, kOk);
   EXPECT_THAT(Weir({"notify", "config", user}).output,
               AllOf(Not(HasSubstr("\u202e")), HasSubstr("bidi \\u{202e}")));
   // Done, whether or not its charge has been refilled in the meantime.

@@ -67,7 +67,7 @@ TEST_F(Details, TheAuditLogShowsWhatWasMade) {
   Weir({"policy", "apply", File(R"({"key":"p","type":"TOKEN_BUCKET","capacity":7})")});
   EXPECT_THAT(Weir({"audit", "p"}).output,
               HasSubstr("policy:p  type TOKEN_BUCKET, capacity 7, refillRate 10\n"));
-  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60"}).exit_code, kOk);
+  ASSERT_EQ(Weir({"notify", "config", "u1", "--limit", "3", "--window", "60m"}).exit_code, kOk);
   EXPECT_THAT(Weir({"audit", "u1"}).output, HasSubstr("notify:u1  rateLimit 3"));
   AssignOne();
   ASSERT_EQ(Weir({"slots", "reschedule", "e", "--at", "2090-01-02T00:00:00Z"}).exit_code, kOk);

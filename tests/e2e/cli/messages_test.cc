@@ -202,10 +202,10 @@ TEST_F(Messages, NumbersOutOfRangeAreMistakesOnTheCommandLine) {
         {"settle", "r", "--cost", "-1"},
         {"policy", "rollback", "burst", "0"},
         {"policy", "undo", "0"},
-        {"notify", "config", "u", "--limit", "0", "--window", "60"},
-        {"notify", "config", "u", "--limit", "5", "--window", "0"},
+        {"notify", "config", "u", "--limit", "0", "--window", "60m"},
+        {"notify", "config", "u", "--limit", "5", "--window", "0m"},
         {"notify", "config", "u", "--limit", "5", "--window", "90s"},
-        {"notify", "config", "u", "--limit", "5", "--window", "525601"},
+        {"notify", "config", "u", "--limit", "5", "--window", "525601m"},
         {"slots", "config", "set", "c", "--window", "4s", "--max", "0"},
         {"slots", "config", "set", "c", "--window", "4s", "--max", "1", "--headroom", "-1"},
         {"slots", "config", "set", "c", "--window", "4s", "--max", "1", "--fair-windows", "-1"}}) {

@@ -63,7 +63,7 @@ TEST_F(NotifyWords, UsersAreWrittenAndReadAsCsv) {
   ASSERT_EQ(Notify({"config", "ann", "--limit", "3", "--window", "60m"}).exit_code, kOk);
   const RunResult bare = Notify({"config", "ann", "--limit", "3", "--window", "60"});
   EXPECT_EQ(bare.exit_code, kUsage);
-  EXPECT_THAT(bare.error_output, HasSubstr("such as 60m, 2h or 1d, not"));
+  EXPECT_THAT(bare.error_output, HasSubstr("such as 60m, 2h or 1d, got"));
   ASSERT_EQ(Notify({"config", "a,\"b\"", "--limit", "5", "--window", "1d"}).exit_code, kOk);
   ASSERT_EQ(
       Notify({"config", "ann", "--channel", "email", "--limit", "1", "--window", "1d"}).exit_code,

@@ -73,7 +73,7 @@ TEST_F(SlotsFeed, AFeedThatCannotBeReadIsNotTakenForItsBeginning) {
     std::filesystem::create_symlink("/proc/self/mem", dir_ / name);
     const std::string feed = (dir_ / name).string();
     const RunResult run = Slots({"import", feed, "--config", "bank", "--at", kAt, "--quiet"});
-    EXPECT_EQ(run.exit_code, kUsage) << run.output;
+    EXPECT_EQ(run.exit_code, kFailed) << run.output;
     EXPECT_THAT(run.error_output, HasSubstr(feed + ": cannot be read to its end"));
     EXPECT_FALSE(std::filesystem::exists(dir_ / "feed.slots.csv"));
     const RunResult assign = Slots({"assign", "--file", feed, "--config", "bank"});

@@ -148,6 +148,11 @@ TEST_F(KafkaDriver, MessagesThatWereFetchedAheadDoNotHoldUpTheEnd) {
   consumer.reset();
   EXPECT_LT(stands_still.elapsed(), seconds(8));
   broker_->Resume();
+  EXPECT_TRUE(test::WaitUntil(
+      [&] {
+        return MakeTopics(*ParseUrl(broker_->url()), {{"awake", 1}}).ok();
+      },
+      seconds(30)));
 }
 
 // A member that joins while another is handling messages waits until these are done: nothing is
