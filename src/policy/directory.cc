@@ -27,7 +27,9 @@ Directory::Directory(const std::vector<Policy>& policies) {
     limits_[policy.definition.domain][std::move(names)].push_back(&policy);
   }
   for (auto& [domain, limits] : limits_) {
-    for (auto& [names, same] : limits) std::ranges::stable_partition(same, MatchesAnyValue);
+    for (auto& [names, same] : limits) {
+      std::stable_partition(same.begin(), same.end(), MatchesAnyValue);
+    }
   }
 }
 
