@@ -24,7 +24,7 @@ constexpr std::string_view kHttpPath = "/v1/traces";
 constexpr std::size_t kMaxAnswer = std::size_t{64} << 10U;
 constexpr std::size_t kGrpcPrefix = 5;
 constexpr milliseconds kLook{100};           // how often the queue is checked
-constexpr milliseconds kLastTimeout{1'000};  // for everything, once it is time to stop
+constexpr milliseconds kLastTimeout{1'000};  // for all remaining spans at shutdown
 
 /// Prefixes the message with one byte "not compressed" and its length.
 std::string Framed(const std::string& message) {

@@ -142,7 +142,7 @@ TEST(SlotsJson, AFieldThatIsNearlyOneOfOursIsRefused) {
               "unknown field " + std::string(name) + "; did you mean payload?");
   }
   EXPECT_EQ(MessageOf(begin + R"(,"branch":"Berlin","payloadType":"x","at":1})"), "ok")
-      << "not ours";
+      << "unrelated fields are ignored";
   EXPECT_EQ(ParseReschedule(R"({"requestedTime":"2025-06-01T12:00:00Z","config_name":"c"})", "e")
                 .error()
                 .message,
